@@ -8,6 +8,9 @@
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make install, make uninstall   the libraries of the C interfaces (doc/c.md), PREFIX=/usr/local DESTDIR=
 #   make node          the Node package: the suite of abstract-level, and its own tests
+#   make server        esker serve, by clients of others
+#   make book          the book, with all links checked
+#   make first-steps   what the book's first pages say, done to the letter
 #   make go            the Go package: its own tests, and go-ethereum's suite for databases
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
@@ -18,7 +21,7 @@ CARGO ?= cargo
 OUT := bench-out
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
-BENCH := --features esker-cli/bench,esker-cli/backup
+BENCH := --features esker-cli/bench,esker-cli/backup,esker-cli/serve
 
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
@@ -33,7 +36,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node go fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node go server book first-steps fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -49,6 +52,9 @@ help:
 	@echo "make under-load      the whole suite LOADED_RUNS=$(LOADED_RUNS) times beside eight busy threads (hours)"
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make node            build the Node package and run its tests; needs node and npm"
+	@echo "make server          run esker serve under redis-py, ioredis, go-redis and the tools of Redis"
+	@echo "make book            build the book, doc/book, and check its links; needs mdbook"
+	@echo "make first-steps     follow its pages Getting started in empty directories"
 	@echo "make go              build libesker and run the tests of the Go package; needs go, cc and pkg-config"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
@@ -115,17 +121,19 @@ test:
 	$(call step,format,$(CARGO) fmt --all --check)
 ifeq ($(CI),true)
 	$(call step,peers,scripts/peers --strict)
-	$(call step,tools of the C interfaces,scripts/c-tools --strict)
+	$(call step,tools of the tests,scripts/test-tools --strict)
 	$(call step,browser,scripts/browser --strict)
 endif
 	$(call step,lints,$(CARGO) clippy --workspace --all-targets $(BENCH) -- -D warnings)
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
 	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --no-run)
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
+	$(call step,the server and clients of others,scripts/server-tests $(if $(filter true,$(CI)),--strict) --binary $(TARGET)/debug/esker)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
 	$(call step,the Node package,scripts/node-tests $(if $(filter true,$(CI)),--strict))
 	$(call step,the Go package,scripts/go-tests $(if $(filter true,$(CI)),--strict))
 	$(call step,the Python package,scripts/python-tests $(if $(filter true,$(CI)),--strict))
+	$(call step,the book,scripts/book $(if $(filter true,$(CI)),--strict))
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
@@ -188,6 +196,14 @@ node:
 go: export CARGO := $(CARGO)
 go:
 	scripts/go-tests
+
+server:
+	scripts/server-tests
+
+book:
+	scripts/book
+first-steps:
+	scripts/first-steps
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)

@@ -8,9 +8,23 @@ import (
 	"testing"
 )
 
-// The example of the documentation is a program.
+// The examples of the documentation are programs.
 func TestTheExampleOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../doc/go.md")
+	printed, _ := runExampleOf(t, "../doc/go.md")
+	that(t, printed == "alan was born in 1912\nada was born in 1815\n", printed)
+}
+
+func TestTheExampleOfTheBook(t *testing.T) {
+	printed, page := runExampleOf(t, "../doc/book/start-go.md")
+	_, shown, found := strings.Cut(page, "```text\n")
+	that(t, found, "what it prints is shown")
+	shown, _, _ = strings.Cut(shown, "```")
+	that(t, printed == shown, printed)
+}
+
+// What the first program of a page prints, and the page.
+func runExampleOf(t *testing.T, path string) (string, string) {
+	page, err := os.ReadFile(path)
 	must(t, err)
 	_, example, found := strings.Cut(string(page), "```go\n")
 	that(t, found, "an example")
@@ -25,5 +39,6 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	command := exec.Command(program)
 	command.Dir = directory
 	output, err = command.CombinedOutput()
-	that(t, err == nil && string(output) == "alan was born in 1912\nada was born in 1815\n", string(output))
+	that(t, err == nil, string(output))
+	return string(output), string(page)
 }

@@ -69,7 +69,7 @@ test('the types are those of the code', function (t) {
   t.end()
 })
 
-for (const file of ['README.md', '../doc/node.md']) {
+for (const file of ['README.md', '../doc/node.md', '../doc/book/start-node.md']) {
   test(`the snippets of ${path.basename(file)}`, function (t) {
     const snippets = [...read(file).matchAll(/^```js\n([^]*?)^```$/gm)].map((found) => found[1])
     t.ok(snippets.length > 0)

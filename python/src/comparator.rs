@@ -2,6 +2,7 @@
 //!
 //! A comparator is called as a merge operator is, and more often: see `merge.rs`.
 
+use crate::callables;
 use crate::interrupt;
 use crate::merge;
 use esker::{Comparator, ReverseBytewise};
@@ -63,6 +64,7 @@ fn says_nothing_of_order(py: Python<'_>, exception: &PyErr) -> bool {
 
 /// The comparator of a callable.
 pub fn of_callable(name: String, compare: &Bound<'_, PyAny>) -> Arc<dyn Comparator> {
+    callables::note();
     Arc::new(PythonComparator { name, compare: compare.clone().unbind() })
 }
 

@@ -152,8 +152,7 @@ impl Database {
     /// All keyspaces at this moment.
     fn snapshot(slf: &Bound<'_, Self>) -> PyResult<Py<Snapshot>> {
         let (py, this) = (slf.py(), slf.get());
-        let snapshot = this.run(py, |db| Ok(crate::owned::Owned::new(db.snapshot())))?;
-        let shared = Arc::new(SharedSnapshot::new(Arc::clone(&this.open), snapshot));
+        let shared = Arc::new(SharedSnapshot::new(py, Arc::clone(&this.open))?);
         Py::new(py, Snapshot::parts(shared, default_of(slf)))
     }
 

@@ -1,7 +1,7 @@
 //! Esker for Python: the extension module `esker._esker`.
 //!
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
-//! released. Modules, each importing only from those above it: `fork`, `owned`, `interrupt`,
+//! released. Modules, each importing only from those above it: `fork`, `callables`, `owned`, `interrupt`,
 //! `merge` with `buffer`, `errors`, `call`; `exclusive`, `open`, `arguments`, `walk`; `scan`,
 //! `cursor`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
 
@@ -10,6 +10,7 @@ mod arrow;
 mod batch;
 mod buffer;
 mod call;
+mod callables;
 mod comparator;
 mod cursor;
 mod database;

@@ -4,6 +4,7 @@
 //! call attaches to the interpreter. No thread that is attached waits for a lock of the engine
 //! (every call of the engine releases the interpreter), so the two cannot wait for each other.
 
+use crate::callables;
 use crate::interrupt;
 use esker::{MergeError, MergeOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -124,6 +125,7 @@ pub fn operator(argument: &Bound<'_, PyAny>) -> PyResult<Arc<dyn MergeOperator>>
     };
     let wrong = || PyTypeError::new_err("merge_operator must be a name, or an object with `name` and `full_merge`");
     let name = argument.getattr_opt("name")?.ok_or_else(wrong)?;
+    callables::note();
     Ok(Arc::new(PythonOperator {
         name: name.cast::<PyString>().map_err(|_| wrong())?.to_string(),
         full_merge: method("full_merge")?.ok_or_else(wrong)?,

@@ -1,5 +1,6 @@
 //! Handles of the engine as Python objects own them.
 
+use crate::callables;
 use crate::fork;
 use pyo3::Python;
 use std::ops::{Deref, DerefMut};
@@ -13,11 +14,19 @@ pub struct Owned<T: Send> {
     /// `None` only while it is dropped.
     handle: Option<T>,
     generation: u32,
+    /// Whether dropping it waits for nothing but the engine's locks.
+    is_quick: bool,
 }
 
 impl<T: Send> Owned<T> {
     pub fn new(handle: T) -> Owned<T> {
-        Owned { handle: Some(handle), generation: fork::generation() }
+        Owned { handle: Some(handle), generation: fork::generation(), is_quick: false }
+    }
+
+    /// A handle that is not the last one of its database when it is dropped, and whose drop takes
+    /// a lock of the engine for a moment: the interpreter is kept, if the engine calls no Python.
+    pub fn quick(handle: T) -> Owned<T> {
+        Owned { handle: Some(handle), generation: fork::generation(), is_quick: true }
     }
 
     /// The handle, to be finished by a call; none in a process that was forked from its own.
@@ -50,6 +59,9 @@ impl<T: Send> Drop for Owned<T> {
         let mut handle = self.handle.take();
         if self.is_inherited() {
             std::mem::forget(handle);
+            return;
+        }
+        if self.is_quick && !callables::are_any() {
             return;
         }
         // Where the interpreter is not attached to, or is going away, nothing has to be released.

@@ -4,6 +4,7 @@ use crate::arguments::{Limits, RangeArguments};
 use crate::arrow::ArrowBatch;
 use crate::buffer::{Buffer, bytes};
 use crate::call::call;
+use crate::callables;
 use crate::cursor::{Cursor, SharedCursor};
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
@@ -20,14 +21,22 @@ use std::time::SystemTime;
 
 /// A snapshot that Python objects share, until it is closed.
 pub struct SharedSnapshot {
-    pub open: Arc<Open>,
     /// Locked for as long as it takes to copy a reference, with the interpreter attached.
     snapshot: Mutex<Option<Arc<Owned<Snapshot>>>>,
+    /// Behind the snapshot, which is dropped first: the last handle of a database closes it.
+    pub open: Arc<Open>,
 }
 
 impl SharedSnapshot {
-    pub fn new(open: Arc<Open>, snapshot: Owned<Snapshot>) -> SharedSnapshot {
-        SharedSnapshot { open, snapshot: Mutex::new(Some(Arc::new(snapshot))) }
+    /// A snapshot of now.
+    pub fn new(py: Python<'_>, open: Arc<Open>) -> PyResult<SharedSnapshot> {
+        let db = open.db(py)?;
+        let snapshot = match callables::are_any() {
+            true => call(py, || Ok(db.snapshot()))?,
+            // See `callables.rs`.
+            false => db.snapshot(),
+        };
+        Ok(SharedSnapshot { snapshot: Mutex::new(Some(Arc::new(Owned::quick(snapshot)))), open })
     }
 
     /// The snapshot, to be used now.
@@ -51,8 +60,11 @@ impl SharedSnapshot {
         let snapshot = self.snapshot.lock().take();
         // The last reference, as a rule: it is dropped as `Owned` would, without asking whether the
         // interpreter is attached to.
-        let last = snapshot.and_then(Arc::into_inner).and_then(Owned::into_inner);
-        py.detach(|| drop(last));
+        let Some(last) = snapshot.and_then(Arc::into_inner) else { return };
+        if callables::are_any() {
+            let last = last.into_inner();
+            py.detach(|| drop(last));
+        }
     }
 }
 

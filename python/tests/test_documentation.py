@@ -6,6 +6,7 @@ import doctest
 import inspect
 import os
 import pathlib
+import re
 from typing import Iterator
 
 import pytest
@@ -56,26 +57,39 @@ def test_the_examples_of_docstrings() -> None:
     assert examples > 35, examples
 
 
-DOCUMENTS = ["python/README.md", "doc/python.md"]
+DOCUMENTS = ["python/README.md", "doc/python.md", "doc/book/start-python.md"]
+
+
+def snippets_of(text: str) -> Iterator[tuple[str, str]]:
+    """The snippets of a document, and the block `text` behind each, which it prints; blocks `sh` may come between."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    blocks = [(language, code) for language, code in found if language != "sh"]
+    for (language, code), (following, printed) in zip(blocks, [*blocks[1:], ("", "")]):
+        if language == "python":
+            yield code, printed if following == "text" else ""
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_snippets_of_documents(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snippets_of_documents(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = os.environ.get("ESKER_ROOT")
     if root is None:
         pytest.skip("ESKER_ROOT names no checkout")
     text = (pathlib.Path(root) / name).read_text()
-    snippets = [part.split("```")[0] for part in text.split("```python\n")[1:]]
-    assert snippets, "no snippet"
+    snippets = list(snippets_of(text))
+    assert len(snippets) == text.count("```python\n") > 0
     monkeypatch.chdir(tmp_path)
-    for index, snippet in enumerate(snippets):
+    for index, (snippet, printed) in enumerate(snippets):
         directory = tmp_path / str(index)
         directory.mkdir()
         monkeypatch.chdir(directory)
         if ">>>" in snippet:
             run(f"{name} {index}", snippet)
         else:
+            capsys.readouterr()
             exec(compile(snippet, f"{name} {index}", "exec"), {"__name__": "__main__"})
+            assert capsys.readouterr().out == printed
 
 
 def test_errors_are_all_exported() -> None:

@@ -5,7 +5,7 @@ use crate::flags::config::Config;
 use crate::flags::{Given, table};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{Files, complain, say, text};
+use crate::output::{LineFile, complain, csv, say, text};
 use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
@@ -24,6 +24,15 @@ pub const EXIT_OK: i32 = 0;
 pub const EXIT_FAILED: i32 = 1;
 /// The command line is wrong.
 pub const EXIT_USAGE: i32 = 2;
+
+/// The exit code of a run that may have been interrupted, and may have had a problem.
+pub fn exit_code(interrupted: bool, problem: bool) -> i32 {
+    match (interrupted, problem) {
+        (true, _) => EXIT_INTERRUPTED,
+        (false, true) => EXIT_FAILED,
+        (false, false) => EXIT_OK,
+    }
+}
 
 const ABOUT: &str = "Measures Esker and other key-value engines with the benchmarks of db_bench.";
 
@@ -88,7 +97,8 @@ struct Bench<'a> {
     interrupt: Interrupt,
     pool: ValuePool,
     host: Host,
-    files: Files,
+    json_file: LineFile,
+    csv_file: LineFile,
     records: Vec<Record>,
     problem: bool,
     interrupted: bool,
@@ -115,7 +125,9 @@ impl<'a> Bench<'a> {
             eprintln!("esker bench: {}", unknown_benchmarks(&unknown));
         }
         let problem = !unknown.is_empty();
-        let files = Files::create(config.json.as_deref(), config.csv.as_deref())?;
+        let json_file = LineFile::create(config.json.as_deref())?;
+        let mut csv_file = LineFile::create(config.csv.as_deref())?;
+        csv_file.csv(csv::header())?;
         if let Some(path) = &config.html {
             check_writable(path)?;
         }
@@ -133,7 +145,8 @@ impl<'a> Bench<'a> {
             out,
             display,
             interrupt,
-            files,
+            json_file,
+            csv_file,
         })
     }
 
@@ -228,7 +241,7 @@ impl<'a> Bench<'a> {
                 if !details.is_empty() {
                     say(self.out, &details);
                 }
-                if let Err(problem) = self.files.row(&record) {
+                if let Err(problem) = self.json_file.json(&record).and_then(|()| self.csv_file.csv(csv::row(&record))) {
                     eprintln!("esker bench: {problem}");
                     self.problem = true;
                 }
@@ -256,11 +269,7 @@ impl<'a> Bench<'a> {
                 problem = true;
             }
         }
-        match (self.interrupted, problem) {
-            (true, _) => EXIT_INTERRUPTED,
-            (false, true) => EXIT_FAILED,
-            (false, false) => EXIT_OK,
-        }
+        exit_code(self.interrupted, problem)
     }
 }
 

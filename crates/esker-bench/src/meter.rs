@@ -11,10 +11,9 @@
 //! ([`crate::schedule`]).
 
 use crate::flags::config::Latency;
-use crate::histogram::new_histogram;
 use crate::interrupt::Interrupt;
 use crate::schedule::{Pause, Schedule, Timetable};
-use crate::total::{SERIES_INTERVAL, ThreadTimes};
+use crate::total::{SERIES_INTERVAL, ThreadTimes, new_histogram};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -424,7 +423,7 @@ mod tests {
                 clock.pass(if operation == pause_at { Duration::from_millis(300) } else { MICROSECOND });
                 meter.finished(0);
             }
-            Total::of(vec![meter.finish()]).longest_us() / 1e3
+            Total::of(vec![meter.finish()]).latency().max_us / 1e3
         };
         // The 16th, 32nd and so on are measured.
         for (latency, pause_at, expected) in

@@ -1,7 +1,12 @@
-//! What the kernel says about this process: CPU time and peak memory.
+//! What the kernel says about this process: CPU time and peak memory. And how processes of this
+//! program talk with each other: line by line, until the one that started the other closes its
+//! standard input.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 /// CPU seconds of the whole process so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -91,6 +96,30 @@ fn status_bytes(name: &str) -> u64 {
 pub fn die() -> String {
     let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
     "the process was to die, and did not".into()
+}
+
+/// The lines of another process, read by a thread of their own so that waiting for them can be
+/// interrupted.
+pub fn read_lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(io::Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// Does something when standard input ends: when the process that started this one wants it, or is
+/// gone.
+pub fn when_input_ends(act: impl FnOnce() + Send + 'static) {
+    thread::spawn(|| {
+        let mut rest = [0; 64];
+        while io::stdin().lock().read(&mut rest).is_ok_and(|count| count > 0) {}
+        act();
+    });
 }
 
 /// Writes dirty pages out and drops the system's file cache; needs root.

@@ -3,7 +3,6 @@
 //! comparisons read nothing else.
 
 use crate::engine::{Counters, Durability, EngineOptions, Tree};
-use crate::verification::Verification;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,18 +54,9 @@ pub struct Record {
     pub cpu_user_s: f64,
     /// System CPU seconds of the whole process during the benchmark.
     pub cpu_sys_s: f64,
-    /// Latency percentiles in microseconds; 0 where latencies were not taken.
-    pub p50_us: f64,
-    /// See `p50_us`.
-    pub p90_us: f64,
-    /// See `p50_us`.
-    pub p99_us: f64,
-    /// See `p50_us`.
-    pub p999_us: f64,
-    /// See `p50_us`.
-    pub p9999_us: f64,
-    /// The longest operation.
-    pub max_us: f64,
+    /// Latencies, in fields of the line itself; 0 where they were not taken.
+    #[serde(flatten)]
+    pub latency: Percentiles,
     /// Peak resident memory of the process during the benchmark, in bytes.
     pub rss_peak_bytes: u64,
     /// The most of that which no file was mapped to, as far as a look about every 100 ms sees; 0 in
@@ -131,9 +121,10 @@ pub struct Record {
     /// latencies above then count from these.
     #[serde(default)]
     pub rate_wanted_per_sec: Option<f64>,
-    /// Then also: how long operations took from when they really started.
+    /// Then also: how long operations took from when they really started, which leaves out that
+    /// they started late.
     #[serde(default)]
-    pub service: Option<Service>,
+    pub service: Option<Percentiles>,
     /// What was requested of the engine.
     pub options: EngineOptions,
     /// What the engine says it runs with.
@@ -151,24 +142,42 @@ impl Record {
     pub fn ended_early(&self) -> bool {
         self.message.contains("(ended early")
     }
+
+    /// What the engine says of one of its settings.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
-/// Times in microseconds from the real start of an operation to its end, which leave out that it
-/// started late.
+/// Percentiles of the times of operations, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Service {
+pub struct Percentiles {
     /// The median.
     pub p50_us: f64,
-    /// See `p50_us`.
+    /// Nine of ten operations took no longer; so for the others.
     pub p90_us: f64,
-    /// See `p50_us`.
+    /// See `p90_us`.
     pub p99_us: f64,
-    /// See `p50_us`.
+    /// See `p90_us`.
     pub p999_us: f64,
-    /// See `p50_us`.
+    /// See `p90_us`.
     pub p9999_us: f64,
     /// The longest.
     pub max_us: f64,
+}
+
+/// What a look at a whole database, after a run and outside its times, has shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Verification {
+    /// Entries that a scan has seen.
+    pub entries: u64,
+    /// A hash of all of them, in whatever order: 32 hexadecimal digits. Two databases with the same
+    /// entries have the same.
+    pub content_hash: String,
+    /// Entries that were looked up again, one by one.
+    pub sampled: u64,
+    /// Those of them that a lookup did not find, or found with another value.
+    pub mismatches: u64,
 }
 
 /// The machine and build a run was made with.

@@ -10,12 +10,13 @@
 use crate::engine::{EngineError, EngineKind, EngineOptions, Result, Session, WriteMode};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
+use crate::process::{read_lines, when_input_ends};
 use crate::values::{ValueCursor, ValuePool};
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,21 +90,23 @@ pub fn put_and_kill(order: &Order, interrupt: &Interrupt) -> Result<Option<u64>>
     let mut input = child.stdin.take();
     // A writer that is gone already says so by its silence.
     let _ = input.as_mut().map(|input| input.write_all(format!("{text}\n").as_bytes()));
-    let counts = child.stdout.take().map(read_counts);
-    let acknowledged = counts.map_or(Ok(None), |counts| kill_in_time(&mut child, &counts, order.puts, interrupt));
+    let lines = child.stdout.take().map(read_lines);
+    let acknowledged = lines.map_or(Ok(None), |lines| kill_in_time(&mut child, &lines, order.puts, interrupt));
     drop(input);
     child.wait().map_err(|e| failed("cannot wait for the killed process", &e))?;
     acknowledged
 }
 
-fn kill_in_time(child: &mut Child, counts: &Receiver<u64>, puts: u64, interrupt: &Interrupt) -> Result<Option<u64>> {
+fn kill_in_time(child: &mut Child, lines: &Receiver<String>, puts: u64, interrupt: &Interrupt) -> Result<Option<u64>> {
     let mut acknowledged = 0;
     let mut heard = Instant::now();
     while acknowledged < puts && !interrupt.is_requested() {
-        match counts.recv_timeout(Duration::from_millis(100)) {
-            Ok(count) => {
-                acknowledged = count;
-                heard = Instant::now();
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => {
+                if let Some(count) = count_of(&line) {
+                    acknowledged = count;
+                    heard = Instant::now();
+                }
             }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() < PATIENCE => {}
             Err(_) => {
@@ -117,23 +120,17 @@ fn kill_in_time(child: &mut Child, counts: &Receiver<u64>, puts: u64, interrupt:
     // On Unix that is SIGKILL: nothing of the process runs any more.
     child.kill().map_err(|error| EngineError(format!("cannot kill the process that puts keys: {error}")))?;
     // What it had said until then counts.
-    acknowledged = counts.iter().last().unwrap_or(acknowledged);
+    acknowledged = lines.iter().filter_map(|line| count_of(&line)).last().unwrap_or(acknowledged);
     Ok((!interrupt.is_requested()).then_some(acknowledged))
 }
 
-fn read_counts(output: impl Read + Send + 'static) -> Receiver<u64> {
-    let (sender, counts) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(io::Result::ok) {
-            match line.trim().parse() {
-                Ok(count) if sender.send(count).is_err() => break,
-                Ok(_) => {}
-                Err(_) if line.is_empty() => {}
-                Err(_) => eprintln!("{line}"),
-            }
-        }
-    });
-    counts
+/// The puts that a line of the writer acknowledges; other lines are passed on.
+fn count_of(line: &str) -> Option<u64> {
+    let count = line.trim().parse().ok();
+    if count.is_none() && !line.is_empty() {
+        eprintln!("{line}");
+    }
+    count
 }
 
 /// Looks for the first `acknowledged` keys of an order, and for more.
@@ -174,11 +171,7 @@ fn write(kinds: &[EngineKind]) -> std::result::Result<(), String> {
     let library: Option<&Path> = order.library.as_deref();
     let engine = (kind.open)(&order.directory, &order.options, library).map_err(|error| error.to_string())?;
     // When standard input ends, nobody is there to kill this process.
-    thread::spawn(|| {
-        let mut rest = [0; 64];
-        while io::stdin().lock().read(&mut rest).is_ok_and(|count| count > 0) {}
-        std::process::exit(2);
-    });
+    when_input_ends(|| std::process::exit(2));
     let pool = ValuePool::new(order.compression_ratio);
     let (mut key, mut values): (KeyBuffer, ValueCursor<'_>) = (order.key(), pool.cursor());
     let mut session = engine.session().map_err(|error| error.to_string())?;

@@ -1,11 +1,16 @@
 //! What the threads of a benchmark measured, and the sums.
 
-use crate::record::Service;
+use crate::record::Percentiles;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
 /// Length of one interval of the throughput series as threads collect it.
 pub const SERIES_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A histogram of latencies in nanoseconds, from one nanosecond to one hour with three digits.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("constant bounds that the library documents as valid")
+}
 
 /// What a thread measured.
 #[derive(Debug)]
@@ -84,8 +89,16 @@ fn worst_and_median_second(series: &[u64]) -> Option<(f64, f64)> {
     Some((worst as f64, crate::stats::median(&seconds)?))
 }
 
-fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
-    histogram.value_at_quantile(quantile) as f64 / 1000.0
+fn percentiles(histogram: &Histogram<u64>) -> Percentiles {
+    let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+    Percentiles {
+        p50_us: at(0.5),
+        p90_us: at(0.9),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        p9999_us: at(0.9999),
+        max_us: histogram.max() as f64 / 1000.0,
+    }
 }
 
 impl Total {
@@ -121,28 +134,16 @@ impl Total {
         total
     }
 
-    /// The longest latency that is known, in microseconds; 0 without latencies.
-    pub fn longest_us(&self) -> f64 {
-        let measured = self.histogram.as_ref().map_or(0.0, |histogram| histogram.max() as f64 / 1000.0);
-        measured.max(self.longest_not_measured.as_secs_f64() * 1e6)
+    /// Latencies; 0 without any. The longest is the longest that is known.
+    pub fn latency(&self) -> Percentiles {
+        let measured = self.histogram.as_ref().map(percentiles).unwrap_or_default();
+        let not_measured_us = self.longest_not_measured.as_secs_f64() * 1e6;
+        Percentiles { max_us: measured.max_us.max(not_measured_us), ..measured }
     }
 
-    /// A latency quantile in microseconds; 0 without latencies.
-    pub fn quantile_us(&self, quantile: f64) -> f64 {
-        self.histogram.as_ref().map_or(0.0, |h| quantile_us(h, quantile))
-    }
-
-    /// Quantiles of the times from when operations really started, at a fixed rate.
-    pub fn service(&self) -> Option<Service> {
-        let histogram = self.service.as_ref()?;
-        Some(Service {
-            p50_us: quantile_us(histogram, 0.5),
-            p90_us: quantile_us(histogram, 0.9),
-            p99_us: quantile_us(histogram, 0.99),
-            p999_us: quantile_us(histogram, 0.999),
-            p9999_us: quantile_us(histogram, 0.9999),
-            max_us: histogram.max() as f64 / 1000.0,
-        })
+    /// The times from when operations really started, at a fixed rate.
+    pub fn service(&self) -> Option<Percentiles> {
+        self.service.as_ref().map(percentiles)
     }
 
     /// The occupied buckets, each about a fifth wider than the one before: upper bound in
@@ -160,7 +161,6 @@ impl Total {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::new_histogram;
 
     #[test]
     fn totals_add_threads_up() {
@@ -179,7 +179,7 @@ mod tests {
         };
         let total = Total::of(vec![thread(0, 4, 10), thread(1, 6, 20)]);
         assert_eq!((total.ops, total.bytes), (30, 60));
-        assert_eq!(total.longest_us(), 20.0);
+        assert_eq!(total.latency().max_us, 20.0);
         assert_eq!((total.wall_s, total.sum_thread_s), (6.0, 9.0));
         assert_eq!(total.series.len(), 500);
         assert_eq!(total.series.iter().sum::<u64>(), 2000);
@@ -204,6 +204,6 @@ mod tests {
         }
         let total = Total { histogram: Some(histogram), ..Total::default() };
         assert_eq!(total.buckets().iter().map(|(_, count)| count).sum::<u64>(), 5);
-        assert!((total.quantile_us(0.5) - 0.1).abs() < 0.001);
+        assert!((total.latency().p50_us - 0.1).abs() < 0.001);
     }
 }

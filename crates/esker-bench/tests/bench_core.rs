@@ -115,7 +115,7 @@ fn every_benchmark_runs_with_its_number_of_operations() {
     assert!(one("snappycomp").skipped.is_some());
     assert!(one("mergerandom").message.contains("(read-modify-write: engine has no merge)"));
     let row = one("fillseq");
-    assert!(row.p50_us > 0.0 && row.max_us >= row.p99_us && row.wall_s > 0.0);
+    assert!(row.latency.p50_us > 0.0 && row.latency.max_us >= row.latency.p99_us && row.wall_s > 0.0);
     // Threads that start late may run one after the other, and then are together no longer than the
     // whole.
     assert!(row.sum_thread_s > 0.0);

@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{Compression, Durability, EngineOptions};
-use esker_bench::record::{Host, Record};
+use esker_bench::record::{Host, Record, Verification};
 use esker_bench::study::fairness::{Violation, violations};
 use esker_bench::study::grid::{Cell, Finished};
 use esker_bench::study::task::{Step, Task};
-use esker_bench::verification::Verification;
 
 const ENGINES: [&str; 3] = ["esker", "leveldb", "rocksdb"];
 

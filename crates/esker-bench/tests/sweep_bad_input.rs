@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{
-    Description, Engine, EngineError, EngineKind, Iteration, Operation, Result as EngineResult, Session, WriteMode,
+    Description, Engine, EngineError, EngineKind, Iteration, Result as EngineResult, Session, WriteMode,
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
@@ -35,18 +35,6 @@ impl Engine for SmallDisk {
     fn session(&self) -> EngineResult<Box<dyn Session + '_>> {
         Ok(Box::new(SmallSession(self.0.session()?)))
     }
-    fn compact_all(&self) -> EngineResult<()> {
-        self.0.compact_all()
-    }
-    fn wait_idle(&self) -> EngineResult<()> {
-        self.0.wait_idle()
-    }
-    fn property(&self, name: &str) -> Option<String> {
-        self.0.property(name)
-    }
-    fn close(self: Box<Self>) -> EngineResult<()> {
-        self.0.close()
-    }
 }
 
 struct SmallSession<'e>(Box<dyn Session + 'e>);
@@ -60,9 +48,6 @@ impl Session for SmallSession<'_> {
     }
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> EngineResult<()> {
         self.0.delete(key, mode)
-    }
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> EngineResult<()> {
-        self.0.write(batch, mode)
     }
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> EngineResult<()> {
         self.0.merge(key, operand, mode)

@@ -9,10 +9,9 @@ use esker_bench::engine::{
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
-use esker_bench::record::{Host, Record};
+use esker_bench::record::{Host, Record, Verification};
 use esker_bench::reference;
 use esker_bench::study::task::{Step, Surroundings, Task, collect};
-use esker_bench::verification::Verification;
 use esker_bench::verify::content::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,18 +142,6 @@ impl Engine for Faulty {
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(FaultySession { engine: self, inner: self.inner.session()? }))
     }
-    fn compact_all(&self) -> Result<()> {
-        self.inner.compact_all()
-    }
-    fn wait_idle(&self) -> Result<()> {
-        self.inner.wait_idle()
-    }
-    fn property(&self, name: &str) -> Option<String> {
-        self.inner.property(name)
-    }
-    fn close(self: Box<Self>) -> Result<()> {
-        self.inner.close()
-    }
 }
 
 struct FaultySession<'a> {
@@ -199,9 +186,6 @@ impl Session for FaultySession<'_> {
     }
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
         self.write_one(Operation::Delete(key), mode)
-    }
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        batch.iter().try_for_each(|operation| self.write_one(*operation, mode))
     }
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
         self.write_one(Operation::Merge(key, operand), mode)

@@ -180,6 +180,29 @@ fn the_example_of_the_documentation_works() {
 }
 
 #[test]
+fn the_programs_of_the_book_print_what_it_shows() {
+    let pages = esker_book::pages().expect("the book can be read");
+    let programs = pages.iter().flat_map(|page| page.blocks.iter().map(move |block| (page, block)));
+    let mut count = 0;
+    for (page, block) in programs.filter(|(_, block)| block.language == "c") {
+        let directory = Directory::new(&format!("book-{count}"));
+        let source = directory.0.join("book.c");
+        std::fs::write(&source, &block.text).expect("the program can be written");
+        for how in [How::Shared, How::Static] {
+            let program = build(&directory.0, source.to_str().expect("a path in UTF-8"), how);
+            let output = run(command(&program, how).current_dir(&directory.0));
+            let place = format!("doc/book/{}.md, line {}", page.name, block.line);
+            passed(&place, &output);
+            let (printed, shown) = (String::from_utf8_lossy(&output.stdout), block.prints.as_deref().unwrap_or(""));
+            assert!(esker_book::fits(&printed, shown), "{place} prints\n{printed}and the page shows\n{shown}");
+            std::fs::remove_dir_all(directory.0.join("data")).expect("the program has made a database");
+        }
+        count += 1;
+    }
+    assert!(count >= 2, "only {count} programs in C were found in the book");
+}
+
+#[test]
 fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
     let directory = Directory::new("throws");
     let program = build(&directory.0, "plus.cpp", How::Shared);

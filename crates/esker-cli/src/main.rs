@@ -29,6 +29,8 @@ mod put;
 mod record;
 mod repair;
 mod scan;
+#[cfg(feature = "serve")]
+mod serve;
 mod settings;
 mod shell;
 mod size;
@@ -85,6 +87,12 @@ enum Command {
     #[cfg(not(feature = "backup"))]
     #[command(disable_help_flag = true)]
     Backup(Passed),
+    #[cfg(feature = "serve")]
+    Serve(serve::Serve),
+    /// Serve a database to clients of Redis (not in this build)
+    #[cfg(not(feature = "serve"))]
+    #[command(disable_help_flag = true)]
+    Serve(Passed),
     Keyspaces(keyspaces::Keyspaces),
     Explain(explain::Explain),
     /// Measure Esker beside other engines (see `esker bench --help`)
@@ -145,6 +153,14 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Backup(_) => Err(Failure::Usage(
             "this build has no `backup`, which takes twice as many crates; \
              install it with `cargo install --path crates/esker-cli --features backup`"
+                .into(),
+        )),
+        #[cfg(feature = "serve")]
+        Command::Serve(command) => command.run(),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) => Err(Failure::Usage(
+            "this build has no `serve`, which takes a third more crates; \
+             install it with `cargo install --path crates/esker-cli --features serve`"
                 .into(),
         )),
         Command::Keyspaces(command) => command.run(),

@@ -1,7 +1,7 @@
 //! Opening databases and keyspaces the way each kind of command needs it.
 
 use crate::failure::Failure;
-use esker::{Db, Options};
+use esker::{ChangeRetention, Db, Options};
 use std::path::Path;
 
 /// Opens for reading: takes no lock and writes nothing, so it works beside a running writer and on
@@ -14,7 +14,7 @@ pub fn read_only(directory: &Path) -> Result<Db, Failure> {
 /// Opens an existing database for writing.
 pub fn existing(directory: &Path) -> Result<Db, Failure> {
     require_directory(directory)?;
-    Ok(Db::open(directory, Options::default().create_if_missing(false))?)
+    Ok(Db::open(directory, for_writing().create_if_missing(false))?)
 }
 
 /// Opens for writing and creates the database if it is not there.
@@ -22,7 +22,12 @@ pub fn or_create(directory: &Path) -> Result<Db, Failure> {
     if directory.as_os_str().is_empty() {
         return Err(Failure::Usage("the database directory is empty text; name one with --db".into()));
     }
-    Ok(Db::open(directory, Options::default())?)
+    Ok(Db::open(directory, for_writing())?)
+}
+
+/// The program whose database it is may keep changes for their readers.
+fn for_writing() -> Options {
+    Options::default().keep_changes(ChangeRetention::AsBefore)
 }
 
 /// Says what is wrong with a path that is no directory.

@@ -3,52 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/sources.rs"]
+mod sources;
 
 use common::{Sandbox, command, fails, ok};
-use esker_bench::engine::{EngineOptions, Operation, WriteMode, registry};
-use std::path::{Path, PathBuf};
+use sources::{ENGINES, pair, write};
+use std::path::Path;
 use std::process::Stdio;
-
-/// The engines, and the file of a database below its directory.
-const ENGINES: [(&str, &str); 6] = [
-    ("leveldb", ""),
-    ("rocksdb", ""),
-    ("lmdb", ""),
-    ("sqlite", "dbbench.sqlite3"),
-    ("redb", "dbbench.redb"),
-    ("fjall", ""),
-];
-
-/// Writes so many pairs with the engine itself. `None`: its library is not here.
-fn write(name: &str, directory: &Path, pairs: u32) -> Option<PathBuf> {
-    let kind = registry::find(name).unwrap();
-    if let Err(missing) = (kind.probe)(None) {
-        assert!(std::env::var("ESKER_REQUIRE_PEERS").as_deref() != Ok("1"), "{missing}");
-        eprintln!("{missing}");
-        return None;
-    }
-    std::fs::create_dir_all(directory).unwrap();
-    let engine = (kind.open)(directory, &EngineOptions::default(), None).unwrap();
-    {
-        let mut session = engine.session().unwrap();
-        let all: Vec<_> = (0..pairs).map(pair).collect();
-        for some in all.chunks(1000) {
-            let batch: Vec<_> = some.iter().map(|(key, value)| Operation::Put(key, value)).collect();
-            session.write(&batch, WriteMode::default()).unwrap();
-        }
-    }
-    engine.close().unwrap();
-    let (_, file) = ENGINES.into_iter().find(|(engine, _)| *engine == name).unwrap();
-    Some(if file.is_empty() { directory.to_path_buf() } else { directory.join(file) })
-}
-
-/// Keys and values with every byte, some values empty; keys are not in order.
-fn pair(number: u32) -> (Vec<u8>, Vec<u8>) {
-    let mixed = number.wrapping_mul(0x9e37_79b1);
-    let key = [&mixed.to_be_bytes()[..], b"\0\xff"].concat();
-    let value = mixed.to_le_bytes().repeat(number as usize % 4);
-    (key, value)
-}
 
 fn check(db: &str, keyspace: &str, pairs: u32) {
     let db = esker::Db::open_read_only(db, Default::default()).unwrap();

@@ -25,7 +25,8 @@ pub enum Decision {
 /// dead, or rewrites them, for little more than the cost of the compaction.
 ///
 /// When a value is passed to the filter, and whether ever, depends on what is compacted; it may be
-/// passed again by each compaction. Only values written by puts are passed, only the newest one of
+/// passed again by each compaction. Large values, of [`Options::min_blob_size`](crate::Options) and
+/// more, are never passed. Only values written by puts are passed, only the newest one of
 /// a key among the inputs, and only if no snapshot or iterator can see it: what they see does not
 /// change. (One made while such a compaction runs, and still alive at its end, makes the compaction
 /// start again without the filter.) `Remove` never uncovers an older value. A value below merge

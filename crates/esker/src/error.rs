@@ -50,8 +50,9 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A merge operator, compaction filter, clock or environment called its own database with a
-    /// call that may have to wait for its caller: it may only read single keys. Nothing was done.
+    /// A merge operator, compaction filter, filter policy, comparator, clock or environment called
+    /// its own database with a call that may have to wait for its caller: it may only read single
+    /// keys. Nothing was done.
     InCallback {
         /// The directory of the database.
         database: PathBuf,
@@ -74,7 +75,7 @@ pub enum Error {
         /// The keyspace; for a write that comes a thousand drops later, its number.
         keyspace: String,
     },
-    /// The keyspace was created with a merge operator that was not supplied at this open.
+    /// The keyspace has a merge operator that was not supplied at this open.
     MissingMergeOperator {
         /// The keyspace.
         keyspace: String,
@@ -347,7 +348,7 @@ impl fmt::Display for Error {
             ),
             Error::InCallback { database } => write!(
                 f,
-                "a merge operator, compaction filter, comparator, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
+                "a merge operator, compaction filter, filter policy, comparator, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
                 database.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),

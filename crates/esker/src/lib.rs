@@ -30,6 +30,9 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with
 //! [`WriteOptions::sync`] that of the machine.
 //!
+//! The [guide] goes through the calls by subject; `doc/book` in the repository is a
+//! book for first readers.
+//!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
 //! `merge_operator`, `compaction_filter`, `event_listener`, `filter_policy`; `options`; `memtable`,
 //! `wal`, `table`; `version`; `job`; `db`; `handle`; `typed`.
@@ -43,6 +46,7 @@ pub mod env;
 mod error;
 mod event_listener;
 mod filter_policy;
+pub mod guide;
 mod handle;
 #[cfg(feature = "internals")]
 #[doc(hidden)]

@@ -2,8 +2,6 @@
 
 use super::iterator::{self, Iterator, IteratorArguments, RawIterator};
 use super::shared::{Key, Shared, get, truth};
-use crate::call::call;
-use crate::owned::Owned;
 use crate::view::{Moment, SharedSnapshot};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -19,9 +17,7 @@ pub struct PlyvelSnapshot {
 impl PlyvelSnapshot {
     pub fn new(py: Python<'_>, shared: Shared) -> PyResult<PlyvelSnapshot> {
         let open = Arc::clone(&shared.keyspace.open);
-        let db = open.db(py)?;
-        let snapshot = call(py, || Ok(Owned::new(db.snapshot())))?;
-        let snapshot = SharedSnapshot::new(open, snapshot);
+        let snapshot = SharedSnapshot::new(py, open)?;
         Ok(PlyvelSnapshot { shared, snapshot })
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
-    CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey,
+    CompressionType, Database, Guard, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey,
     UserValue,
 };
 use std::path::{Path, PathBuf};
@@ -270,30 +270,18 @@ struct Frozen<'s> {
 
 impl Ranges for Frozen<'_> {
     type Bytes = UserKey;
-    type Range = Entries;
+    type Item = Guard;
+    type Range = Iter;
 
-    fn range(&self, bounds: Bounds<'_>) -> Result<Entries> {
-        Ok(Entries(self.snapshot.range::<&[u8], _>(self.keyspace, bounds)))
+    fn range(&self, bounds: Bounds<'_>) -> Result<Iter> {
+        Ok(self.snapshot.range::<&[u8], _>(self.keyspace, bounds))
+    }
+
+    fn entry(item: Guard) -> Result<(UserKey, UserValue)> {
+        item.into_inner().map_err(failed)
     }
 
     fn bytes(of: &UserKey) -> &[u8] {
         of
-    }
-}
-
-/// A range with errors as adapters have them.
-pub(super) struct Entries(Iter);
-
-impl Iterator for Entries {
-    type Item = Result<(UserKey, UserValue)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|entry| entry.into_inner().map_err(failed))
-    }
-}
-
-impl DoubleEndedIterator for Entries {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(|entry| entry.into_inner().map_err(failed))
     }
 }

@@ -60,12 +60,8 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         usize::try_from(map).map_err(|_| EngineError(format!("{NAME}: a map of {map} bytes does not fit")))?;
     let write_map = switch(options, "write_map")?.unwrap_or(false);
     let mut flags = EnvFlags::empty();
-    if !options.sync {
-        flags |= EnvFlags::NO_SYNC;
-    }
-    if write_map {
-        flags |= EnvFlags::WRITE_MAP;
-    }
+    flags.set(EnvFlags::NO_SYNC, !options.sync);
+    flags.set(EnvFlags::WRITE_MAP, write_map);
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(map_size).max_readers(256);
     // SAFETY: NO_SYNC and WRITE_MAP endanger the data when the machine or the program fails, not
@@ -84,9 +80,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
 /// in it.
 pub fn open_for_reading(path: &Path) -> Result<Env<WithoutTls>> {
     let mut flags = EnvFlags::READ_ONLY;
-    if path.is_file() {
-        flags |= EnvFlags::NO_SUB_DIR;
-    }
+    flags.set(EnvFlags::NO_SUB_DIR, path.is_file());
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     // One named database is read; others are opened to see whether they are one.
     opening.max_dbs(1001);

@@ -5,22 +5,22 @@
 //! keeps it to itself. An engine with a single-threaded connection (SQLite) may serialise its
 //! sessions with a lock: that is what its users have.
 
-pub mod counting;
-pub mod device;
-pub mod dynamic;
+mod counting;
+pub(crate) mod device;
+mod dynamic;
 pub mod esker;
-pub mod fjall;
-pub mod kyoto;
-pub mod leveldb;
-pub mod lmdb;
-pub mod locked;
-pub mod merge;
-pub mod redb;
+mod fjall;
+mod kyoto;
+mod leveldb;
+pub(crate) mod lmdb;
+mod locked;
+mod merge;
+mod redb;
 pub mod registry;
-pub mod rocksdb;
-pub mod settings;
-pub mod sqlite;
-pub mod two_way;
+mod rocksdb;
+mod settings;
+mod sqlite;
+mod two_way;
 
 use std::fmt;
 use std::path::Path;
@@ -370,12 +370,9 @@ pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<
 /// cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemorySplit {
-    /// For keys and values of some hundred bytes.
-    pub entries_percent: u64,
-    /// For small values, merged or written again and again.
-    pub counters_percent: u64,
-    /// For large values.
-    pub large_values_percent: u64,
+    /// For keys and values of some hundred bytes, for small values that are merged or written again
+    /// and again, and for large values.
+    pub percent: [u64; 3],
     /// Why so, or how it is to be read.
     pub note: &'static str,
 }
@@ -383,15 +380,15 @@ pub struct MemorySplit {
 impl MemorySplit {
     /// That with which the engine was fastest. Under load two or three write buffers are in use,
     /// and all were measured with half, a quarter and an eighth of the memory (decision 28).
-    pub const fn fastest([entries_percent, counters_percent, large_values_percent]: [u64; 3]) -> MemorySplit {
+    pub const fn fastest(percent: [u64; 3]) -> MemorySplit {
         let note = "of an eighth, a quarter and a half, the part for the write buffer with which it was fastest; \
                     the rest is block cache";
-        MemorySplit { entries_percent, counters_percent, large_values_percent, note }
+        MemorySplit { percent, note }
     }
 
     /// That of an engine without a write buffer.
     pub const fn cache_only(note: &'static str) -> MemorySplit {
-        MemorySplit { entries_percent: 0, counters_percent: 0, large_values_percent: 0, note }
+        MemorySplit { percent: [0; 3], note }
     }
 }
 

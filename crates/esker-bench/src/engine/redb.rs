@@ -20,8 +20,8 @@ use super::{
 };
 use redb::backends::FileBackend;
 use redb::{
-    AccessGuard, Builder, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend, Table,
-    TableDefinition,
+    AccessGuard, Builder, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend,
+    StorageError, Table, TableDefinition,
 };
 use std::io;
 use std::path::Path;
@@ -269,32 +269,18 @@ impl Session for RedbSession<'_> {
 
 impl Ranges for ReadTable {
     type Bytes = AccessGuard<'static, &'static [u8]>;
-    type Range = Entries;
+    type Item = std::result::Result<(Self::Bytes, Self::Bytes), StorageError>;
+    type Range = Range<'static, &'static [u8], &'static [u8]>;
 
-    fn range(&self, bounds: Bounds<'_>) -> Result<Entries> {
-        ReadOnlyTable::range::<&[u8]>(self, bounds).map(Entries).map_err(failed)
+    fn range(&self, bounds: Bounds<'_>) -> Result<Self::Range> {
+        ReadOnlyTable::range::<&[u8]>(self, bounds).map_err(failed)
+    }
+
+    fn entry(item: Self::Item) -> Result<(Self::Bytes, Self::Bytes)> {
+        item.map_err(failed)
     }
 
     fn bytes(of: &Self::Bytes) -> &[u8] {
         of.value()
-    }
-}
-
-/// A range with errors as adapters have them.
-pub(super) struct Entries(Range<'static, &'static [u8], &'static [u8]>);
-
-type Entry = (AccessGuard<'static, &'static [u8]>, AccessGuard<'static, &'static [u8]>);
-
-impl Iterator for Entries {
-    type Item = Result<Entry>;
-
-    fn next(&mut self) -> Option<Result<Entry>> {
-        self.0.next().map(|entry| entry.map_err(failed))
-    }
-}
-
-impl DoubleEndedIterator for Entries {
-    fn next_back(&mut self) -> Option<Result<Entry>> {
-        self.0.next_back().map(|entry| entry.map_err(failed))
     }
 }

@@ -18,7 +18,8 @@ use super::{
     Operation, Result, Session, WriteMode,
 };
 use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, Statement};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Statement};
 use self_cell::self_cell;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -196,17 +197,7 @@ fn configure(connection: &Connection, options: &EngineOptions, operator: Option<
     let create = format!("CREATE TABLE IF NOT EXISTS test (key blob, value blob, PRIMARY KEY(key)){suffix}");
     connection.execute_batch(&create).map_err(failed)?;
 
-    let read = |name: &str| -> Result<String> {
-        let mut text = String::new();
-        let row = connection.pragma_query(None, name, |row| {
-            text = match row.get_ref(0)? {
-                rusqlite::types::ValueRef::Integer(value) => value.to_string(),
-                other => other.as_str().unwrap_or("?").to_string(),
-            };
-            Ok(())
-        });
-        row.map_err(failed).map(|()| text)
-    };
+    let read = |name: &str| connection.pragma_query_value(None, name, first_column).map_err(failed);
     let (durability, how) = match options.sync {
         true => (Durability::Device, "synchronous=FULL"),
         false => {
@@ -223,6 +214,14 @@ fn configure(connection: &Connection, options: &EngineOptions, operator: Option<
     settings.add("rowid_table", u8::from(rowids));
     settings.add_merge(operator, "UPSERT with an SQL function");
     Ok(settings)
+}
+
+/// What a pragma answers, as text.
+fn first_column(row: &Row<'_>) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(0)? {
+        ValueRef::Integer(value) => value.to_string(),
+        other => other.as_str().unwrap_or("?").to_string(),
+    })
 }
 
 /// Makes `merge_operand(existing, operand)` known to SQL.
@@ -277,10 +276,7 @@ impl Engine for Sqlite {
         };
         let shared = self.lock();
         let connection = shared.prepared.borrow_owner();
-        let text = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| match row.get_ref(0)? {
-            rusqlite::types::ValueRef::Integer(value) => Ok(value.to_string()),
-            other => Ok(other.as_str().unwrap_or("?").to_string()),
-        });
+        let text = connection.query_row(&format!("PRAGMA {pragma}"), [], first_column);
         text.ok().map(|text| format!("{pragma} {text}"))
     }
 

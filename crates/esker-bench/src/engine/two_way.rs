@@ -11,11 +11,15 @@ pub(super) type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 pub(super) trait Ranges {
     /// A key or a value, pinned or counted, and not copied.
     type Bytes;
+    /// What the engine's ranges yield.
+    type Item;
     /// A range of it.
-    type Range: DoubleEndedIterator<Item = Result<(Self::Bytes, Self::Bytes)>>;
+    type Range: DoubleEndedIterator<Item = Self::Item>;
 
     /// The entries within bounds.
     fn range(&self, bounds: Bounds<'_>) -> Result<Self::Range>;
+    /// A key and its value, with the error as adapters have it.
+    fn entry(item: Self::Item) -> Result<(Self::Bytes, Self::Bytes)>;
     /// What the caller reads.
     fn bytes(of: &Self::Bytes) -> &[u8];
 }
@@ -52,7 +56,7 @@ impl<R: Ranges> TwoWay<R> {
             Some((range, Direction::Forward)) => range.next(),
             Some((range, Direction::Backward)) => range.next_back(),
         };
-        self.current = entry.transpose()?;
+        self.current = entry.map(R::entry).transpose()?;
         if self.current.is_none() {
             self.range = None;
         }

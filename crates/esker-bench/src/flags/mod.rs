@@ -9,7 +9,7 @@
 //! ```
 
 pub mod config;
-pub mod table;
+pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use table::{Shape, Use};

@@ -55,8 +55,7 @@ impl<'a> Case<'a> {
         variables: &[(&str, &str)],
         num: Option<u64>,
     ) -> Vec<&'a Record> {
-        let query = Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables };
-        let rows = self.measured.rows_of_one_variant(&query, num);
+        let rows = self.measured.rows_of_one_variant(&self.query(experiment, row, variables), num);
         for row in &rows {
             let of_row = |reason: &String| format!("{} {}: {reason}", self.engine, row.record.row);
             self.notes.borrow_mut().extend(self.measured.notes(row).iter().map(of_row));
@@ -66,8 +65,7 @@ impl<'a> Case<'a> {
 
     /// The sizes that a row was measured at.
     pub fn sizes(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> BTreeSet<u64> {
-        let query = Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables };
-        self.measured.sizes(&query)
+        self.measured.sizes(&self.query(experiment, row, variables))
     }
 
     /// Operations per second of every repetition.

@@ -3,14 +3,13 @@
 
 use super::case::{Case, held};
 use super::verdict::{Judgement, Verdict};
-use crate::published::DATA;
+use crate::published::{DATA, GRID_MIB, Grid};
 use crate::record::Record;
 use crate::report::number::{shown, three_digits as number};
 use crate::report::words::listed;
 use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
+use std::collections::BTreeSet;
 
-/// Write buffers and file sizes, in MiB.
-const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
 const SEED: u32 = 301;
 
 pub const FILLSEQ: &str = "fillseq";
@@ -18,16 +17,13 @@ pub const FILLRANDOM: &str = "fillrandom";
 pub const AFTER_FILLSEQ: &str = "readrandom after fillseq";
 pub const AFTER_FILLRANDOM: &str = "readrandom after fillrandom";
 
-/// The medians of a grid in microseconds per operation, line by write buffer, column by file size.
-type Grid = [[f64; 5]; 5];
-
-/// The error is why there is none.
+/// The medians. The error is why there are none.
 fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
     let mut grid = [[0.0; 5]; 5];
     let mut cells = 0;
-    let mut sizes = Vec::new();
-    for (line, buffer) in grid.iter_mut().zip(SIZES) {
-        for (cell, file) in line.iter_mut().zip(SIZES) {
+    let mut sizes = BTreeSet::new();
+    for (line, buffer) in grid.iter_mut().zip(GRID_MIB) {
+        for (cell, file) in line.iter_mut().zip(GRID_MIB) {
             let records = case.records("grid", row, &[("write_buffer_mib", buffer), ("max_file_mib", file)]);
             sizes.extend(records.iter().map(|record| record.num));
             if let Some(value) = median(&micros(&records)).filter(|value| *value > 0.0) {
@@ -36,8 +32,6 @@ fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
             }
         }
     }
-    sizes.sort_unstable();
-    sizes.dedup();
     match (cells, sizes.len()) {
         (25, 1) => Ok(grid),
         (25, _) => Err(format!("the cells of {row} are of {} different sizes", sizes.len())),
@@ -48,17 +42,6 @@ fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
 
 fn micros(records: &[&Record]) -> Vec<f64> {
     records.iter().map(|record| record.micros_per_op).collect()
-}
-
-fn published_grid(row: &str) -> Option<Grid> {
-    let published = DATA.grids.iter().find(|grid| grid.row == row)?;
-    let mut grid = [[0.0; 5]; 5];
-    for (line, values) in grid.iter_mut().zip(&published.values) {
-        for (cell, value) in line.iter_mut().zip(values) {
-            *cell = *value;
-        }
-    }
-    Some(grid)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -119,7 +102,7 @@ pub fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
     let (limit, wanted) = (case.threshold("row above"), case.threshold("rows"));
     let rows = ratios.iter().filter(|ratio| **ratio > limit).count();
     let direction = shown_by(interval, rows as f64 >= wanted && interval.0 > 1.0);
-    let all: Vec<f64> = SIZES.iter().map(|size| case.published(size)).collect();
+    let all: Vec<f64> = GRID_MIB.iter().map(|size| case.published(size)).collect();
     let (here, there) = (geometric_mean(&ratios).unwrap_or(f64::NAN), geometric_mean(&all).unwrap_or(f64::NAN));
     let magnitude = held(case.near(here - 1.0, there - 1.0));
     let middle = median(&others).unwrap_or(f64::NAN);
@@ -169,7 +152,7 @@ pub fn slower(case: &Case<'_>, slow: &str, fast: &str) -> Result<Judgement, Stri
     let limit = case.threshold("direction above");
     let above = ratios.iter().filter(|ratio| **ratio > limit).count();
     let direction = if above == 25 { Verdict::Held } else { shown_by(interval(&ratios), false) };
-    let published = published_grid(slow).zip(published_grid(fast)).map(|(slow, fast)| cellwise(&slow, &fast));
+    let published = DATA.grid(slow).zip(DATA.grid(fast)).map(|(slow, fast)| cellwise(&slow, &fast));
     let there = published.and_then(|ratios| geometric_mean(&ratios)).unwrap_or(f64::NAN);
     let here = geometric_mean(&ratios).unwrap_or(f64::NAN);
     let (least, greatest) = extent(&ratios).unwrap_or((0.0, 0.0));

@@ -84,17 +84,7 @@ impl Gap {
         }
         text
     }
-}
 
-fn variant(case: &Case<'_>, buffer: &str, variant: &str, row: &str) -> Vec<f64> {
-    case.micros(EXPERIMENT, row, &[("write_buffer_mib", buffer), ("variant", variant)])
-}
-
-fn middle(values: &[f64]) -> f64 {
-    median(values).unwrap_or(f64::NAN)
-}
-
-impl Gap {
     /// What takes longer after the random load; one repetition cannot tell a small gap from noise.
     fn is_open(&self) -> bool {
         Ratio::of(&self.plain, &self.floor).is_some_and(|ratio| ratio.above(1.0) == Verdict::Held)
@@ -104,6 +94,14 @@ impl Gap {
     fn remaining(&self) -> Option<Ratio> {
         Ratio::of(&self.unique, &self.floor)
     }
+}
+
+fn variant(case: &Case<'_>, buffer: &str, variant: &str, row: &str) -> Vec<f64> {
+    case.micros(EXPERIMENT, row, &[("write_buffer_mib", buffer), ("variant", variant)])
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::NAN)
 }
 
 pub fn judge(case: &Case<'_>) -> Result<Judgement, String> {

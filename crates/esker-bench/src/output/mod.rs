@@ -4,7 +4,6 @@
 pub mod csv;
 pub mod text;
 
-use crate::record::Record;
 use crate::report::render::csv::line;
 use serde::Serialize;
 use std::fs::File;
@@ -24,37 +23,20 @@ impl LineFile {
     }
 
     /// Writes one line. The error is one line.
-    pub fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, line: &str) -> Result<(), String> {
         let Some((path, file)) = &mut self.0 else { return Ok(()) };
         let written = file.write_all(format!("{line}\n").as_bytes());
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
+    /// Writes one line of CSV. The error is one line.
+    pub fn csv(&mut self, fields: impl IntoIterator<Item = String>) -> Result<(), String> {
+        self.line(line(fields).trim_end())
+    }
+
     /// Writes one line of JSON. The error is one line.
     pub fn json(&mut self, line: &impl Serialize) -> Result<(), String> {
         self.line(&serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?)
-    }
-}
-
-/// The machine-readable files of a run.
-#[derive(Default)]
-pub struct Files {
-    json: LineFile,
-    csv: LineFile,
-}
-
-impl Files {
-    /// Creates the files requested. The error is one line.
-    pub fn create(json: Option<&Path>, csv: Option<&Path>) -> Result<Files, String> {
-        let mut files = Files { json: LineFile::create(json)?, csv: LineFile::create(csv)? };
-        files.csv.line(line(csv::header()).trim_end())?;
-        Ok(files)
-    }
-
-    /// Writes a row to each. The error is one line.
-    pub fn row(&mut self, record: &Record) -> Result<(), String> {
-        self.json.json(record)?;
-        self.csv.line(line(csv::row(record)).trim_end())
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::engine::Counters;
 use crate::flags::config::{Config, RowForm};
-use crate::record::Record;
+use crate::record::{Percentiles, Record};
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -82,10 +82,10 @@ pub fn details(record: &Record, config: &Config) -> String {
 
 fn histogram(record: &Record) -> String {
     let count: u64 = record.histogram.iter().map(|(_, operations)| operations).sum();
+    let Percentiles { p50_us, p90_us, p99_us, p999_us, p9999_us, max_us } = record.latency;
     let mut text = format!(
-        "Microseconds per op:\nCount: {count}  Median: {:.4}  Max: {:.4}\n\
-         Percentiles: P50: {:.3} P90: {:.3} P99: {:.3} P99.9: {:.3} P99.99: {:.3}",
-        record.p50_us, record.max_us, record.p50_us, record.p90_us, record.p99_us, record.p999_us, record.p9999_us
+        "Microseconds per op:\nCount: {count}  Median: {p50_us:.4}  Max: {max_us:.4}\n\
+         Percentiles: P50: {p50_us:.3} P90: {p90_us:.3} P99: {p99_us:.3} P99.9: {p999_us:.3} P99.99: {p9999_us:.3}"
     );
     let mut cumulated = 0;
     for (bound, operations) in &record.histogram {

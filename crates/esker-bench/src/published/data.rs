@@ -56,21 +56,6 @@ pub struct PublishedRecord {
     pub note: String,
 }
 
-/// A grid of the memtable study, in microseconds per operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PublishedGrid {
-    /// The row of each of its cells.
-    pub row: String,
-    /// `micros/op`.
-    pub unit: String,
-    /// What its lines stand for.
-    pub write_buffer_mib: Vec<u32>,
-    /// What its columns stand for.
-    pub max_file_mib: Vec<u32>,
-    /// Line by line.
-    pub values: Vec<Vec<f64>>,
-}
-
 /// Where the published figures contradict each other, or what is said of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConsistencyCheck {
@@ -170,8 +155,6 @@ pub struct OtherFigure {
 pub struct Data {
     /// Every figure, 205 of them.
     pub records: Vec<PublishedRecord>,
-    /// The four grids of the memtable study.
-    pub grids: Vec<PublishedGrid>,
     /// What does not fit together.
     pub consistency_checks: Vec<ConsistencyCheck>,
     /// Every claim, 34 of them.
@@ -180,6 +163,29 @@ pub struct Data {
     pub golden_found: Vec<GoldenFound>,
     /// Figures of the same authors outside the documents.
     pub other_figures: Vec<OtherFigures>,
+}
+
+/// The rows of the memtable study that a grid was published of.
+pub const GRID_ROWS: [&str; 4] = ["fillseq", "fillrandom", "readrandom after fillseq", "readrandom after fillrandom"];
+
+/// The write buffers and the file sizes of those grids, in MiB.
+pub const GRID_MIB: [&str; 5] = ["2", "4", "8", "16", "32"];
+
+/// Microseconds per operation, line by write buffer, column by file size.
+pub type Grid = [[f64; 5]; 5];
+
+impl Data {
+    /// The published grid of a row; none if a cell of it is missing.
+    pub fn grid(&self, row: &str) -> Option<Grid> {
+        let mut grid = [[f64::NAN; 5]; 5];
+        let is_of = |record: &&PublishedRecord| record.experiment == "grid" && record.row == row;
+        for record in self.records.iter().filter(is_of).filter(|record| record.unit == "micros/op") {
+            let place =
+                |name| GRID_MIB.iter().position(|size| record.variables.get(name).is_some_and(|mib| mib == size));
+            grid[place("write_buffer_mib")?][place("max_file_mib")?] = record.figure;
+        }
+        grid.concat().iter().all(|figure| figure.is_finite()).then_some(grid)
+    }
 }
 
 /// The file. A test reads it, so it can be read.
@@ -197,7 +203,7 @@ mod tests {
     fn the_data_can_be_read() {
         let data: Data = serde_json::from_str(TEXT).unwrap();
         assert_eq!((data.records.len(), data.hypotheses.len()), (205, 34));
-        assert_eq!((data.grids.len(), data.consistency_checks.len()), (4, 16));
+        assert_eq!(data.consistency_checks.len(), 16);
         assert_eq!(data.other_figures.iter().map(|series| series.values.len()).sum::<usize>(), 73);
         assert!(data.records.iter().all(|record| !record.configuration.is_empty() && !record.source.is_empty()));
     }
@@ -224,20 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn grids_and_records_agree() {
-        for grid in &DATA.grids {
-            for (line, buffer) in grid.values.iter().zip(&grid.write_buffer_mib) {
-                for (value, file) in line.iter().zip(&grid.max_file_mib) {
-                    let cell: BTreeMap<String, String> = [
-                        ("write_buffer_mib".to_string(), buffer.to_string()),
-                        ("max_file_mib".to_string(), file.to_string()),
-                    ]
-                    .into();
-                    let is_it = |r: &&PublishedRecord| r.row == grid.row && r.variables == cell && r.unit == grid.unit;
-                    assert!(DATA.records.iter().filter(is_it).all(|record| record.figure == *value));
-                    assert!(DATA.records.iter().any(|record| is_it(&record)));
-                }
-            }
+    fn grids_are_whole() {
+        for row in GRID_ROWS {
+            assert!(DATA.grid(row).is_some_and(|grid| grid.concat().iter().all(|figure| *figure > 0.0)), "{row}");
         }
+        assert_eq!(DATA.grid("fillseq").map(|grid| (grid[0][1], grid[1][0])), Some((2.162, 2.153)));
+        assert_eq!(DATA.grid("readseq"), None);
     }
 }

@@ -116,29 +116,20 @@ fn place(record: &PublishedRecord) -> Place<'_> {
 
 fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compared {
     let place = place(record);
+    let query = |engine, row| {
+        let (study, experiment, variables) = (&record.study, experiment_of(engine, &place), &place.variables);
+        Query { study, experiment, engine, row, variables }
+    };
     let (engine, variant) = counterpart(&record.engine);
     let mut measured = Vec::new();
     for candidate in measurements.engines() {
         for (row, called) in &place.rows {
-            let query = Query {
-                study: &record.study,
-                experiment: experiment_of(candidate, &place),
-                engine: candidate,
-                row,
-                variables: &place.variables,
-            };
-            measured.extend(of_query(record, &query, called, measurements));
+            measured.extend(of_query(record, &query(candidate, row), called, measurements));
         }
     }
     let rank = |m: &Measured| (m.engine != engine, m.engine == engine && !m.variant.starts_with(variant));
     measured.sort_by_key(rank);
-    let query = Query {
-        study: &record.study,
-        experiment: experiment_of(engine, &place),
-        engine,
-        row: &record.row,
-        variables: &place.variables,
-    };
+    let query = query(engine, &record.row);
     let mut note = vec![record.note.clone()];
     if measured.iter().any(|m| m.engine == engine) {
         note.extend(about(record, &query, measurements));

@@ -5,6 +5,7 @@ mod data;
 mod lookup;
 
 pub use data::{
-    ConsistencyCheck, DATA, Data, GoldenFound, Hypothesis, OtherFigure, OtherFigures, PublishedGrid, PublishedRecord,
+    ConsistencyCheck, DATA, Data, GRID_MIB, GRID_ROWS, GoldenFound, Grid, Hypothesis, OtherFigure, OtherFigures,
+    PublishedRecord,
 };
 pub use lookup::{Compared, Measured, compare};

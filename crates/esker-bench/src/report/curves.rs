@@ -28,8 +28,8 @@ pub fn latency(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
         }
         let at = |x: f64| points.iter().rev().find(|point| point.0 <= x * 1.0001);
         let marked = [2.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6].iter().filter_map(|x| at(*x)).copied().collect();
-        let median = cell.median(|record| record.p50_us).map_or(number::ABSENT.to_string(), number::latency);
-        let tail = cell.median(|record| record.p999_us).map_or(number::ABSENT.to_string(), number::latency);
+        let median = cell.median(|record| record.latency.p50_us).map_or(number::ABSENT.to_string(), number::latency);
+        let tail = cell.median(|record| record.latency.p999_us).map_or(number::ABSENT.to_string(), number::latency);
         spoken.push(format!("{} {median} and {tail}", display_name(&cell.key.engine)));
         drawn.push(cell.key.engine.as_str());
         curves.push(Curve { style: Style::of(&cell.key.engine, others), points, marked });
@@ -75,7 +75,7 @@ fn latency_points(cell: &Measured) -> Vec<(f64, f64)> {
     }
     buckets.sort_by(|one, two| one.0.total_cmp(&two.0));
     let total = buckets.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.1));
-    let longest = cell.range(|record| record.max_us).map_or(f64::INFINITY, |range| range.1);
+    let longest = cell.range(|record| record.latency.max_us).map_or(f64::INFINITY, |range| range.1);
     let last = (total as f64).min(RAREST);
     let mut points = Vec::new();
     let mut counted = 0u64;
@@ -108,11 +108,11 @@ fn percentile_grid(last: f64) -> Vec<f64> {
 fn percentile_points(cell: &Measured) -> Vec<(f64, f64)> {
     type Field = fn(&Record) -> f64;
     let fields: [(f64, Field); 5] = [
-        (2.0, |record| record.p50_us),
-        (10.0, |record| record.p90_us),
-        (1e2, |record| record.p99_us),
-        (1e3, |record| record.p999_us),
-        (1e4, |record| record.p9999_us),
+        (2.0, |record| record.latency.p50_us),
+        (10.0, |record| record.latency.p90_us),
+        (1e2, |record| record.latency.p99_us),
+        (1e3, |record| record.latency.p999_us),
+        (1e4, |record| record.latency.p9999_us),
     ];
     fields.into_iter().filter_map(|(x, field)| Some((x, cell.median(field)?))).collect()
 }
@@ -237,6 +237,7 @@ fn spread(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Percentiles;
 
     fn cell(record: &Record) -> Measured<'_> {
         Measured { ran: vec![record], ..Measured::default() }
@@ -245,7 +246,8 @@ mod tests {
     #[test]
     fn percentiles_come_from_the_histogram() {
         let histogram = vec![(1.0, 900), (10.0, 90), (100.0, 9), (1000.0, 1)];
-        let record = Record { histogram, max_us: 640.0, ..Record::default() };
+        let latency = Percentiles { max_us: 640.0, ..Percentiles::default() };
+        let record = Record { histogram, latency, ..Record::default() };
         let points = latency_points(&cell(&record));
         let at = |x: f64| points.iter().find(|point| (point.0 - x).abs() < 1e-6).unwrap().1;
         assert_eq!((at(1.0), at(2.0), at(10.0)), (1.0, 1.0, 1.0));
@@ -255,7 +257,8 @@ mod tests {
 
     #[test]
     fn percentiles_stand_in_for_a_missing_histogram() {
-        let record = Record { p50_us: 2.0, p99_us: 9.0, ..Record::default() };
+        let latency = Percentiles { p50_us: 2.0, p99_us: 9.0, ..Percentiles::default() };
+        let record = Record { latency, ..Record::default() };
         assert_eq!(latency_points(&cell(&record)), [(2.0, 2.0), (100.0, 9.0)]);
         assert!(latency_points(&cell(&Record::default())).is_empty());
     }

@@ -21,9 +21,9 @@ const COLOURS: [(&str, &str); 8] = [
 const DASHES: [&str; 8] = ["none", "7 3", "2 2", "10 3 2 3", "5 5", "12 4", "4 2 1 2", "1 3"];
 
 /// The colour of grid lines: light page, dark page.
-const GRID: (&str, &str) = ("#DDD9D0", "#3A3D42");
+pub const GRID: (&str, &str) = ("#DDD9D0", "#3A3D42");
 /// The colour of axes and their text: light page, dark page.
-const AXIS: (&str, &str) = ("#55524C", "#B9BCC2");
+pub const AXIS: (&str, &str) = ("#55524C", "#B9BCC2");
 
 /// A shape drawn at chosen points of a line, as points around its centre.
 pub type Marker = &'static [(i32, i32)];
@@ -93,16 +93,6 @@ impl Style {
     fn dashes(&self) -> &'static str {
         DASHES[self.index]
     }
-}
-
-/// The colour of grid lines on the light page.
-pub fn grid_colour() -> &'static str {
-    GRID.0
-}
-
-/// The colour of axes and labels on the light page.
-pub fn axis_colour() -> &'static str {
-    AXIS.0
 }
 
 /// Style rules for the plots. The drawing library writes the colours of the light page as

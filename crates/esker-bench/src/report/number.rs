@@ -79,49 +79,41 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
+/// A value in the first of these units that it is at least 1 of, the largest first; as it is if it
+/// is less than any.
+fn in_unit<'u>(value: f64, units: &[(f64, &'u str)], least: &'u str) -> (f64, &'u str) {
+    let unit = units.iter().find(|(size, _)| value.abs() >= *size);
+    unit.map_or((value, least), |(size, name)| (value / size, name))
+}
+
 /// A number of bytes in the largest binary unit that keeps it at 1 or more: `4 KiB`, `1.50 GiB`.
 pub fn bytes(value: f64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    const KIB: f64 = 1024.0;
+    const MIB: f64 = KIB * KIB;
+    const UNITS: [(f64, &str); 5] =
+        [(MIB * MIB * KIB, "PiB"), (MIB * MIB, "TiB"), (MIB * KIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
     if !value.is_finite() {
         return ABSENT.to_string();
     }
-    let mut scaled = value;
-    let mut unit = "B";
-    for next in UNITS {
-        if scaled < 1024.0 {
-            break;
-        }
-        scaled /= 1024.0;
-        unit = next;
-    }
-    let decimals = if scaled.fract() == 0.0 || scaled >= 100.0 {
-        0
-    } else if scaled >= 10.0 {
-        1
-    } else {
-        2
+    let (scaled, unit) = in_unit(value, &UNITS, "B");
+    let decimals = match scaled {
+        whole if whole.fract() == 0.0 || whole >= 100.0 => 0,
+        large if large >= 10.0 => 1,
+        _ => 2,
     };
     format!("{scaled:.decimals$} {unit}")
 }
 
 /// A number with a metric suffix, short enough for an axis: `20 k`, `1.5 M`.
 pub fn metric(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        size if size >= 1e9 => (value / 1e9, " G"),
-        size if size >= 1e6 => (value / 1e6, " M"),
-        size if size >= 1e3 => (value / 1e3, " k"),
-        _ => (value, ""),
-    };
+    let (scaled, suffix) = in_unit(value, &[(1e9, " G"), (1e6, " M"), (1e3, " k")], "");
     format!("{}{suffix}", trimmed(scaled))
 }
 
 /// A duration given in microseconds, in the unit that suits an axis.
 pub fn duration(micros: f64) -> String {
-    match micros {
-        value if value >= 1e6 => format!("{} s", trimmed(value / 1e6)),
-        value if value >= 1e3 => format!("{} ms", trimmed(value / 1e3)),
-        value => format!("{} \u{b5}s", trimmed(value)),
-    }
+    let (scaled, unit) = in_unit(micros, &[(1e6, "s"), (1e3, "ms")], "\u{b5}s");
+    format!("{} {unit}", trimmed(scaled))
 }
 
 /// A number with at most three decimals and no trailing zeros.

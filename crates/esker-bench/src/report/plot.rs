@@ -1,7 +1,7 @@
 //! Line plots as SVG text. The result holds no text but the axes' own, so it may stand in a page
 //! unescaped.
 
-use super::engine_style::{Style, axis_colour, grid_colour};
+use super::engine_style::{AXIS, GRID, Style};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -122,7 +122,7 @@ type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
 fn draw_into(svg: &mut String, x: &Axis, y: &Axis, curves: &[Curve]) -> DrawResult {
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    let (axis, grid) = (colour(axis_colour()), colour(grid_colour()));
+    let (axis, grid) = (colour(AXIS.0), colour(GRID.0));
     let mut chart = ChartBuilder::on(&area)
         .margin(6)
         .margin_top(10)

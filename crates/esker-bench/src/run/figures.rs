@@ -52,12 +52,7 @@ pub fn fill_in(record: &mut Record, total: &Total) {
     record.micros_per_op_wall = total.wall_s * 1e6 / ops;
     record.ops_per_sec = total.ops as f64 / wall;
     record.mb_per_sec = total.bytes as f64 / 1_048_576.0 / wall;
-    record.p50_us = total.quantile_us(0.5);
-    record.p90_us = total.quantile_us(0.9);
-    record.p99_us = total.quantile_us(0.99);
-    record.p999_us = total.quantile_us(0.999);
-    record.p9999_us = total.quantile_us(0.9999);
-    record.max_us = total.longest_us();
+    record.latency = total.latency();
     record.service = total.service();
     record.histogram = total.buckets();
     record.series = total.series.clone();

@@ -3,9 +3,9 @@
 use super::Runner;
 use super::figures::{Opened, single_result};
 use crate::engine::{Durability, Result};
-use crate::histogram::new_histogram;
 use crate::process::Consuming;
 use crate::threads::{Crew, CrewResult};
+use crate::total::new_histogram;
 use crate::workload::crash;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};

@@ -11,13 +11,13 @@ use super::task::{Event, Sink, Surroundings, Task};
 use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::engine::EngineKind;
 use crate::interrupt::Interrupt;
+use crate::process::{read_lines, when_input_ends};
 use crate::progress::Display;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The hidden subcommand of `esker study`.
@@ -101,7 +101,7 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
         }
     }
     drop(input);
-    let status = wait(&mut child)?;
+    let status = child.wait().map_err(|error| format!("cannot wait for the engine's process: {error}"))?;
     result?;
     // Without its announcement the death is somebody else's doing: the system's, perhaps, for want
     // of memory.
@@ -112,23 +112,6 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
         return sink(Event::Interrupted);
     }
     sink(Event::Failed(format!("its process ended early: {status}")))
-}
-
-fn wait(child: &mut Child) -> Result<ExitStatus, String> {
-    child.wait().map_err(|error| format!("cannot wait for the engine's process: {error}"))
-}
-
-/// The lines of a child, read by a thread of their own so that waiting for them can be interrupted.
-fn read_lines(output: ChildStdout) -> Receiver<String> {
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(io::Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    lines
 }
 
 /// The child's side: reads a task, does it, and says what happened. Returns the exit code of the
@@ -151,22 +134,16 @@ pub fn main(kinds: &[EngineKind]) -> i32 {
         }
     };
     let interrupt = Interrupt::from_signals();
-    watch_input(interrupt.clone());
+    let parent = interrupt.clone();
+    when_input_ends(move || {
+        parent.request();
+    });
     let around = Surroundings { kind, display: Display::detect(), interrupt: &interrupt };
     if let Err(problem) = task.perform(&around, &mut say) {
         // Nobody reads any more, or the task makes no sense: then this may still be heard.
         let _ = say(Event::Failed(problem));
     }
     EXIT_OK
-}
-
-/// Asks for the end when standard input ends: when the parent wants it, or is gone.
-fn watch_input(interrupt: Interrupt) {
-    thread::spawn(move || {
-        let mut rest = [0; 64];
-        while io::stdin().lock().read(&mut rest).is_ok_and(|count| count > 0) {}
-        interrupt.request();
-    });
 }
 
 fn say(event: Event) -> Result<(), String> {

@@ -3,7 +3,8 @@
 
 use crate::engine::{EngineKind, EngineOptions, registry};
 
-/// What a task writes, as far as the division of memory is concerned.
+/// What a task writes, as far as the division of memory is concerned; in the order in which engines
+/// tell theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Keys and values of some hundred bytes.
@@ -20,23 +21,18 @@ pub const LARGE_VALUE_BYTES: usize = 10_000;
 /// How an engine's share of memory is divided, for readers: for each kind of work the division with
 /// which it was fastest, and in favour of the peers where their documentation recommends another.
 pub fn describe(kind: &EngineKind) -> String {
-    let split = &kind.memory;
-    match [split.entries_percent, split.counters_percent, split.large_values_percent] {
-        [0, 0, 0] => format!("{}: {}", kind.name, split.note),
-        [entries, counters, large] => format!(
-            "{}: {entries} % write buffer, {counters} % for counters, {large} % for large values; {}",
-            kind.name, split.note
-        ),
+    let (name, note) = (kind.name, kind.memory.note);
+    match kind.memory.percent {
+        [0, 0, 0] => format!("{name}: {note}"),
+        [entries, counters, large] => {
+            format!("{name}: {entries} % write buffer, {counters} % for counters, {large} % for large values; {note}")
+        }
     }
 }
 
 /// Sets an engine's share of `total` bytes.
 pub fn set_memory(options: &mut EngineOptions, engine: &str, work: Work, total: u64) {
-    let percent = registry::row(engine).map_or(25, |kind| match work {
-        Work::Entries => kind.memory.entries_percent,
-        Work::Counters => kind.memory.counters_percent,
-        Work::LargeValues => kind.memory.large_values_percent,
-    });
+    let percent = registry::row(engine).map_or(25, |kind| kind.memory.percent[work as usize]);
     let buffer = total / 100 * percent;
     options.write_buffer_bytes = buffer.max(64 << 10);
     options.cache_bytes = Some(total - buffer);

@@ -8,10 +8,9 @@ use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::process;
 use crate::progress::Display;
-use crate::record::{Host, Record};
+use crate::record::{Host, Record, Verification};
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
-use crate::verification::Verification;
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -93,6 +92,27 @@ impl Step {
     /// A step with one thread and nothing out of the ordinary.
     pub fn new(benchmark: &str, row: Option<&str>) -> Step {
         Step { benchmark: benchmark.into(), row: row.map(String::from), threads: 1, ..Step::default() }
+    }
+
+    /// The flags of the task as they are for this step.
+    pub fn config(&self, task: &Config, max_seconds: Option<f64>) -> Config {
+        let mut config = task.clone();
+        config.threads = self.threads.max(1);
+        config.writes = self.writes.or(config.writes);
+        config.reads = self.reads.unwrap_or(config.reads);
+        config.writes_per_second = self.writes_per_second;
+        config.rate = self.rate.or(config.rate);
+        config.max_seconds = max_seconds;
+        if self.every_latency {
+            config.latency = Latency::Every;
+            config.flags.insert("latency_every".into(), "1".into());
+        }
+        config.flags.insert("threads".into(), config.threads.to_string());
+        config.flags.insert("writes".into(), config.writes.map_or("-1".into(), |writes| writes.to_string()));
+        config.flags.insert("reads".into(), config.reads.to_string());
+        config.flags.insert("writes_per_second".into(), config.writes_per_second.unwrap_or(0.0).to_string());
+        config.flags.insert("rate".into(), config.rate.unwrap_or(0.0).to_string());
+        config
     }
 }
 
@@ -270,29 +290,6 @@ fn verify(runner: &Runner<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         Ok(None) => Event::Interrupted,
         Err(problem) => Event::Failed(format!("reading everything afterwards: {problem}")),
     })
-}
-
-impl Step {
-    /// The flags of the task as they are for this step.
-    pub fn config(&self, task: &Config, max_seconds: Option<f64>) -> Config {
-        let mut config = task.clone();
-        config.threads = self.threads.max(1);
-        config.writes = self.writes.or(config.writes);
-        config.reads = self.reads.unwrap_or(config.reads);
-        config.writes_per_second = self.writes_per_second;
-        config.rate = self.rate.or(config.rate);
-        config.max_seconds = max_seconds;
-        if self.every_latency {
-            config.latency = Latency::Every;
-            config.flags.insert("latency_every".into(), "1".into());
-        }
-        config.flags.insert("threads".into(), config.threads.to_string());
-        config.flags.insert("writes".into(), config.writes.map_or("-1".into(), |writes| writes.to_string()));
-        config.flags.insert("reads".into(), config.reads.to_string());
-        config.flags.insert("writes_per_second".into(), config.writes_per_second.unwrap_or(0.0).to_string());
-        config.flags.insert("rate".into(), config.rate.unwrap_or(0.0).to_string());
-        config
-    }
 }
 
 /// Adds an event to the records it is about; what it says of a failure or an interrupt, if that is

@@ -9,7 +9,7 @@
 use super::scan::every_entry;
 use crate::engine::{Engine, Result, Session};
 use crate::interrupt::Interrupt;
-use crate::verification::Verification;
+use crate::record::Verification;
 use std::collections::BinaryHeap;
 use twox_hash::XxHash3_128;
 

@@ -1,8 +1,7 @@
 //! Counters: what every key must have been added up to. Addition modulo 2^64 does not depend on the
 //! order, so the sums are exact whatever order the threads' merges took.
 
-use super::checking::Checking;
-use super::differences::{Checked, Differences};
+use super::differences::{Checked, Checking, Differences};
 use super::history::{Written, keys_of};
 use super::parts::{on_each, part_size, zeros};
 use super::scan::every_entry;

@@ -1,4 +1,25 @@
-//! What a comparison of a database with what it must hold has shown.
+//! What a comparison of a database with what it must hold is given, and what it has shown.
+
+use super::history::Written;
+use crate::engine::Engine;
+use crate::interrupt::Interrupt;
+use crate::keys::KeyBuffer;
+use crate::values::ValuePool;
+
+/// What a check needs.
+#[derive(Clone, Copy)]
+pub struct Checking<'a> {
+    /// The open engine.
+    pub engine: &'a dyn Engine,
+    /// The benchmarks that wrote what it holds.
+    pub written: &'a [Written],
+    /// Where their values came from.
+    pub pool: &'a ValuePool,
+    /// The form of their keys.
+    pub keys: &'a KeyBuffer,
+    /// Ends the check early.
+    pub interrupt: &'a Interrupt,
+}
 
 /// Entries that are not as they must be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

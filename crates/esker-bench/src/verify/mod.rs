@@ -2,19 +2,17 @@
 //! numbers that made it, and otherwise by a hash that is the same for every engine that holds the
 //! same entries.
 
-pub mod checking;
 pub mod content;
-pub mod counters;
-pub mod differences;
-pub mod history;
-pub mod parts;
-pub mod scan;
-pub mod updates;
+mod counters;
+pub(crate) mod differences;
+pub(crate) mod history;
+mod parts;
+mod scan;
+mod updates;
 
 use crate::engine::Result;
 use crate::workload::Check;
-use checking::Checking;
-use differences::Checked;
+use differences::{Checked, Checking};
 
 impl Checking<'_> {
     /// Compares the database with what was written; `None` if interrupted.

@@ -2,8 +2,7 @@
 //! came to a key is not known, but whichever write was the last was its thread's last write to that
 //! key: each value must be one of those.
 
-use super::checking::Checking;
-use super::differences::{Checked, Differences};
+use super::differences::{Checked, Checking, Differences};
 use super::history::{Written, keys_of};
 use super::parts::{on_each, part_size, zeros};
 use super::scan::every_entry;

@@ -1,4 +1,4 @@
-//! Loads and overwrites.
+//! Loads, overwrites and deletions. The bytes of a deletion are not counted, as in db_bench.
 
 use crate::engine::{Operation, Result, Session};
 use crate::shuffle::Shuffle;
@@ -79,6 +79,33 @@ fn write_batches(
         let entries = keys.chunks_exact(key_len).zip(&values);
         let operations: Vec<Operation<'_>> = entries.map(|(key, value)| Operation::Put(key, value)).collect();
         session.write(&operations, mode)?;
+    }
+    Ok(())
+}
+
+/// Deletes keys 0, 1, ...
+pub fn delete_sequential(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    delete_all(worker, session, |_, number| number)
+}
+
+/// Deletes random keys.
+pub fn delete_random(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    delete_all(worker, session, |worker, _| worker.random.uniform(worker.job.keys))
+}
+
+#[inline]
+fn delete_all(
+    worker: &mut Worker<'_>,
+    session: &mut dyn Session,
+    number_of: impl Fn(&mut Worker<'_>, u64) -> u64,
+) -> Result<()> {
+    let mut done = 0;
+    while worker.goes_on(done) {
+        let number = number_of(worker, done);
+        worker.key.set(number);
+        session.delete(worker.key.bytes(), worker.job.mode)?;
+        worker.meter.finished(0);
+        done += 1;
     }
     Ok(())
 }

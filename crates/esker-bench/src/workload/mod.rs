@@ -1,7 +1,6 @@
 //! The benchmarks: one table of all of them, and one file per family with what their operations do.
 
-pub mod crash;
-mod delete;
+pub(crate) mod crash;
 mod expiring;
 mod fill;
 mod known;
@@ -233,8 +232,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
     read("readabsent", known::absent, known::job),
     read("seekrandom", scan::seek_random, reads),
     read("seekordered", scan::seek_ordered, reads),
-    write("deleteseq", delete::sequential, deletes),
-    write("deleterandom", delete::random, deletes),
+    write("deleteseq", fill::delete_sequential, deletes),
+    write("deleterandom", fill::delete_random, deletes),
     of("readwhilewriting", Access::Read, Body::BesideWriter(read::random, mixed::write_until_readers_end), reads),
     of("scanwhilewriting", Access::Read, Body::BesideWriter(scan::ranges, mixed::write_until_readers_end), |c| {
         Job::new(c, (c.reads / scan::RANGE_ENTRIES).max(1))
@@ -245,12 +244,16 @@ pub const BENCHMARKS: &[Benchmark] = &[
     merge("mergerandom", update_merge::merge, merges),
     merge("readrandommergerandom", mixed::read_or_merge, merges),
     merge("zipfiancounters", update_merge::merge_popular, counters),
-    write("ycsba", ycsb::a, |c| requests(c).zipfian()),
-    write("ycsbb", ycsb::b, |c| requests(c).zipfian()),
-    read("ycsbc", ycsb::c, |c| requests(c).zipfian()),
-    write("ycsbd", ycsb::d, |c| requests(c).zipfian().inserting(c.num, c.threads)),
-    write("ycsbe", ycsb::e, |c| requests(c).zipfian().inserting(c.num.saturating_mul(2), c.threads)),
-    write("ycsbf", ycsb::f, |c| requests(c).zipfian()),
+    write("ycsba", |w, s| ycsb::run(ycsb::A, w, s), |c| requests(c).zipfian()),
+    write("ycsbb", |w, s| ycsb::run(ycsb::B, w, s), |c| requests(c).zipfian()),
+    read("ycsbc", |w, s| ycsb::run(ycsb::C, w, s), |c| requests(c).zipfian()),
+    write("ycsbd", |w, s| ycsb::run(ycsb::D, w, s), |c| requests(c).zipfian().inserting(c.num, c.threads)),
+    write(
+        "ycsbe",
+        |w, s| ycsb::run(ycsb::E, w, s),
+        |c| requests(c).zipfian().inserting(c.num.saturating_mul(2), c.threads),
+    ),
+    write("ycsbf", |w, s| ycsb::run(ycsb::F, w, s), |c| requests(c).zipfian()),
     fill("queue", queue::put_and_take, requests),
     Benchmark {
         before: Some(tombstones::delete_most),

@@ -17,34 +17,17 @@ use std::fmt::Write;
 const LONGEST_SCAN: u64 = 100;
 
 /// Half reads, half updates.
-pub fn a(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 50, mostly: Request::Read, rarely: Request::Update }, worker, session)
-}
-
+pub const A: Mix = Mix { percent: 50, mostly: Request::Read, rarely: Request::Update };
 /// Reads, and an update in twenty requests.
-pub fn b(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 95, mostly: Request::Read, rarely: Request::Update }, worker, session)
-}
-
+pub const B: Mix = Mix { percent: 95, mostly: Request::Read, rarely: Request::Update };
 /// Reads.
-pub fn c(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 100, mostly: Request::Read, rarely: Request::Read }, worker, session)
-}
-
+pub const C: Mix = Mix { percent: 100, mostly: Request::Read, rarely: Request::Read };
 /// Reads of what was inserted last, and an insert in twenty requests.
-pub fn d(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 95, mostly: Request::ReadLatest, rarely: Request::Insert }, worker, session)
-}
-
+pub const D: Mix = Mix { percent: 95, mostly: Request::ReadLatest, rarely: Request::Insert };
 /// Short scans, and an insert in twenty requests.
-pub fn e(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 95, mostly: Request::Scan, rarely: Request::Insert }, worker, session)
-}
-
+pub const E: Mix = Mix { percent: 95, mostly: Request::Scan, rarely: Request::Insert };
 /// Half reads, half reads followed by a write of the same key.
-pub fn f(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
-    run(Mix { percent: 50, mostly: Request::Read, rarely: Request::ReadModifyWrite }, worker, session)
-}
+pub const F: Mix = Mix { percent: 50, mostly: Request::Read, rarely: Request::ReadModifyWrite };
 
 #[derive(Clone, Copy)]
 enum Request {
@@ -58,7 +41,7 @@ enum Request {
 
 /// Two kinds of requests, and how many in a hundred are of the first.
 #[derive(Clone, Copy)]
-struct Mix {
+pub struct Mix {
     percent: u64,
     mostly: Request,
     rarely: Request,
@@ -75,7 +58,8 @@ struct Counts {
     entries: u64,
 }
 
-fn run(mix: Mix, worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+/// Does requests of a mix.
+pub fn run(mix: Mix, worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let mut counts = Counts::default();
     let mut done = 0;
     while worker.goes_on(done) {

@@ -6,8 +6,8 @@ use esker_bench::engine::Durability;
 use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::judge;
 use esker_bench::published;
+use esker_bench::record::Verification;
 use esker_bench::study::grid::{Finished, StudyRun};
-use esker_bench::verification::Verification;
 
 /// The study with the cells that updated changed.
 fn with_updates(change: impl Fn(&mut Finished, usize)) -> StudyRun {

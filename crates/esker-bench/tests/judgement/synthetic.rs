@@ -150,11 +150,12 @@ pub fn rmw(world: World) -> StudyRun {
 
 pub fn memtable(world: World) -> StudyRun {
     let mut builder = Builder::new("memtable");
-    for grid in &published::DATA.grids {
+    for row in published::GRID_ROWS {
+        let grid = published::DATA.grid(row).unwrap();
         for (line, buffer) in SIZES.iter().enumerate() {
             for (column, file) in SIZES.iter().enumerate() {
-                let published = grid.values[line][column];
-                let flat = grid.row.ends_with("fillseq");
+                let published = grid[line][column];
+                let flat = row.ends_with("fillseq");
                 let micros = match world {
                     World::AsPublished => published,
                     World::Opposite if flat => 10.0 * (1.0 + 0.2 * column as f64),
@@ -162,7 +163,7 @@ pub fn memtable(world: World) -> StudyRun {
                     World::Flat => 3.0 + 0.01 * ((line * 7 + column * 3) % 5) as f64,
                 };
                 let variables = [("write_buffer_mib", *buffer), ("max_file_mib", *file)];
-                let place = Place { experiment: "grid", engine: "leveldb", variables: &variables, row: &grid.row };
+                let place = Place { experiment: "grid", engine: "leveldb", variables: &variables, row };
                 builder.add(&place, 1, micros, |record| grid_record(record, world, line));
             }
         }
@@ -189,8 +190,8 @@ fn grid_record(record: &mut Record, world: World, line: usize) {
 /// MEM-9 as the document has it: with unique keys the gap goes; or as the rival explanation has it.
 fn why(builder: &mut Builder, world: World) {
     for buffer in ["2", "32"] {
-        let floor = published::DATA.grids.iter().find(|grid| grid.row == "readrandom after fillseq").unwrap().values
-            [if buffer == "2" { 0 } else { 4 }][0];
+        let floors = published::DATA.grid("readrandom after fillseq").unwrap();
+        let floor = floors[if buffer == "2" { 0 } else { 4 }][0];
         let (plain, unique, compacted) = match world {
             World::AsPublished => (3.0 * floor, 1.01 * floor, 2.9 * floor),
             World::Opposite => (40.0, 39.0, 11.0),

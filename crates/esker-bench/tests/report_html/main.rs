@@ -132,10 +132,12 @@ fn bare_and_strange_records_do_no_harm() {
         let mut run = Run::default();
         for engine in ENGINES {
             let mut record = Record { engine: engine.into(), benchmark: "fillseq".into(), ..Record::default() };
-            for field in [&mut record.wall_s, &mut record.micros_per_op, &mut record.ops_per_sec, &mut record.max_us] {
+            for field in
+                [&mut record.wall_s, &mut record.micros_per_op, &mut record.ops_per_sec, &mut record.latency.max_us]
+            {
                 *field = value;
             }
-            record.p50_us = value;
+            record.latency.p50_us = value;
             record.series_interval_s = value;
             record.series = vec![0, u64::MAX, 3, 0];
             record.histogram = vec![(value, u64::MAX), (1.0, u64::MAX), (value, 0)];

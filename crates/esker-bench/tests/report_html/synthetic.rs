@@ -1,7 +1,7 @@
 //! Made-up runs for the tests of the report; the figures mean nothing.
 
 use esker_bench::engine::{Counters, Durability, ENGINES};
-use esker_bench::record::{Host, Record, Run, SCHEMA_VERSION};
+use esker_bench::record::{Host, Percentiles, Record, Run, SCHEMA_VERSION};
 
 /// Rows with the microseconds per operation of Esker, the class of writes, and whether keys are
 /// looked up.
@@ -167,8 +167,14 @@ fn measure(record: &mut Record, micros: f64, noise: &mut Noise) {
     }
     record.histogram = buckets.into_iter().map(|(bucket, count)| ((bucket as f64 / 30.0).exp(), count)).collect();
     let at = |share: f64| latencies[((share * 5000.0) as usize).min(4999)];
-    (record.p50_us, record.p90_us, record.p99_us) = (at(0.5), at(0.9), at(0.99));
-    (record.p999_us, record.p9999_us, record.max_us) = (at(0.999), at(0.9999), at(1.0));
+    record.latency = Percentiles {
+        p50_us: at(0.5),
+        p90_us: at(0.9),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        p9999_us: at(0.9999),
+        max_us: at(1.0),
+    };
     record.series_interval_s = 0.05;
     let intervals = (record.wall_s / 0.05).ceil() as usize;
     let usual = record.ops_per_sec * 0.05;

@@ -194,9 +194,12 @@ fn odd_figures_and_empty_runs_do_no_harm() {
         let mut runs = synthetic::all();
         let records = runs.iter_mut().flat_map(|run| &mut run.finished).flat_map(|finished| &mut finished.records);
         for record in records {
-            for field in
-                [&mut record.ops_per_sec, &mut record.micros_per_op_wall, &mut record.max_us, &mut record.wall_s]
-            {
+            for field in [
+                &mut record.ops_per_sec,
+                &mut record.micros_per_op_wall,
+                &mut record.latency.max_us,
+                &mut record.wall_s,
+            ] {
                 *field = value;
             }
         }

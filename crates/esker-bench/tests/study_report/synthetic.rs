@@ -1,7 +1,7 @@
 //! Made-up runs of every study; the figures mean nothing.
 
 use esker_bench::engine::{Durability, ENGINES};
-use esker_bench::record::{Host, Record, SCHEMA_VERSION};
+use esker_bench::record::{Host, Percentiles, Record, SCHEMA_VERSION};
 use esker_bench::study::grid::{Cell, Finished, StudyRun};
 
 pub const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
@@ -46,11 +46,14 @@ pub fn record(engine: &str, row: &str, repetition: u32, micros: f64) -> Record {
         micros_per_op: micros,
         micros_per_op_wall: micros,
         ops_per_sec: 1e6 / micros,
-        p50_us: micros * 0.8,
-        p99_us: micros * 5.0,
-        p999_us: micros * 31.0,
-        p9999_us: micros * 160.0,
-        max_us: micros * 900.0,
+        latency: Percentiles {
+            p50_us: micros * 0.8,
+            p99_us: micros * 5.0,
+            p999_us: micros * 31.0,
+            p9999_us: micros * 160.0,
+            max_us: micros * 900.0,
+            ..Percentiles::default()
+        },
         disk_bytes: 123 << 20,
         rss_peak_bytes: 45 << 20,
         durability: row.starts_with("fill").then_some(Durability::OperatingSystem),
@@ -208,7 +211,7 @@ fn workloads() -> StudyRun {
         for rate in ["20000", "80000"] {
             let mut finished =
                 cell("fixed rate", (engine, ""), &[("rate", rate)], 1, &[("readrandom at a fixed rate", 12.5)]);
-            finished.records[0].max_us = 88_000.0 * slowness(engine);
+            finished.records[0].latency.max_us = 88_000.0 * slowness(engine);
             cells.push(finished);
         }
         let rows = [("ycsb A", 1.5), ("ycsb B", 1.2), ("ycsb E", 9.0), ("queue", 0.8)];

@@ -1,9 +1,7 @@
 //! The reference engine with something wrong with it: what the benchmarks check must be seen to
 //! fail.
 
-use esker_bench::engine::{
-    Description, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
-};
+use esker_bench::engine::{Description, Engine, EngineKind, EngineOptions, Iteration, Result, Session, WriteMode};
 use esker_bench::process::CpuTimes;
 use esker_bench::reference;
 use std::path::Path;
@@ -125,18 +123,6 @@ impl Engine for Altered {
         assert!(self.wrong != Wrong::PanicsAtSession || number != 1, "no second session");
         Ok(Box::new(AlteredSession { engine: self, session: self.engine.session()? }))
     }
-    fn compact_all(&self) -> Result<()> {
-        self.engine.compact_all()
-    }
-    fn wait_idle(&self) -> Result<()> {
-        self.engine.wait_idle()
-    }
-    fn property(&self, name: &str) -> Option<String> {
-        self.engine.property(name)
-    }
-    fn close(self: Box<Self>) -> Result<()> {
-        self.engine.close()
-    }
 }
 
 struct AlteredSession<'e> {
@@ -167,9 +153,6 @@ impl Session for AlteredSession<'_> {
             self.session.delete(&[&key[..key.len() - 1], b"7"].concat(), mode)?;
         }
         self.session.delete(key, mode)
-    }
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        self.session.write(batch, mode)
     }
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
         self.session.merge(key, operand, mode)

@@ -20,7 +20,7 @@ fn a_stall_is_in_the_latency_of_everything_that_waits_for_it() {
     assert!(row.wall_s > 0.99, "{} s", row.wall_s);
     // Those due in the first half of the stall are later than its second half is long.
     assert!(at_least(row, 50.0) >= 48, "{:?}", row.histogram);
-    assert!(row.p99_us > 50_000.0, "{}", row.p99_us);
+    assert!(row.latency.p99_us > 50_000.0, "{}", row.latency.p99_us);
     let service = row.service.unwrap();
     assert!(service.max_us >= STALL.as_micros() as f64);
     assert!(service.p90_us < 50_000.0, "only one operation was slow, {service:?}");
@@ -46,7 +46,10 @@ fn every_kind_of_benchmark_keeps_its_rate() {
                 let least = (row.ops - 1) as f64 / 3000.0;
                 assert!(row.wall_s >= least * 0.99, "{name}: {} operations in {} s", row.ops, row.wall_s);
                 assert!(row.message.contains("(rate: "), "{name}: {}", row.message);
-                assert!(row.service.is_some_and(|service| service.p50_us > 0.0 && service.p50_us <= row.p50_us * 1.01));
+                assert!(
+                    row.service
+                        .is_some_and(|service| service.p50_us > 0.0 && service.p50_us <= row.latency.p50_us * 1.01)
+                );
                 let counted: u64 = row.histogram.iter().map(|(_, operations)| operations).sum();
                 assert_eq!(counted, row.ops, "{name}: every operation has its latency");
             }

@@ -56,7 +56,7 @@ fn what_a_dead_process_had_put_is_found_by_the_next() {
         }
         assert_eq!((code, rows.len()), (0, 3), "{name}");
         let recover = &rows[0];
-        assert!(recover.micros_per_op > 0.0 && recover.max_us > 0.0, "{name}");
+        assert!(recover.micros_per_op > 0.0 && recover.latency.max_us > 0.0, "{name}");
         assert_eq!((recover.ops, recover.threads), (1, 1));
         if name != "kyoto" {
             assert_eq!(recover.found, Some(700), "{name}");

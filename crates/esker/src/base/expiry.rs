@@ -5,7 +5,8 @@ use super::key::NEVER;
 use crate::error::{Error, Result};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whether the entries of a keyspace can expire. Fixed when the keyspace is created.
+/// Whether the entries of a keyspace can expire: chosen when it is created, and changed by
+/// [`Keyspace::set_ttl`](crate::Keyspace::set_ttl).
 ///
 /// ```
 /// use esker::{KeyspaceOptions, Ttl};

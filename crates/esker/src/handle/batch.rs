@@ -39,6 +39,7 @@ use std::time::{Duration, SystemTime};
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     shared: Arc<Shared>,
     record: Vec<u8>,

@@ -27,6 +27,7 @@ use std::time::Duration;
 /// assert!(changes.next().is_some());
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct Changes {
     shared: Arc<Shared>,
     reader: ChangeReader,

@@ -7,6 +7,7 @@ use super::snapshot::Snapshot;
 use super::transaction::{Transaction, transact};
 use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
+use crate::db::maintenance::sizes;
 use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::Result;
 use crate::options::WriteOptions;
@@ -137,7 +138,7 @@ impl Keyspace {
     }
 
     /// The number of keys in `range` that have a value, all at one moment. Exact, at the price of a
-    /// scan of the range's keys; [`Keyspace::approximate_size`] estimates bytes without one.
+    /// scan of the range's keys; [`Keyspace::approximate_count`] estimates it without one.
     ///
     /// # Errors
     /// As [`Keyspace::get`], of any key in the range.
@@ -152,6 +153,34 @@ impl Keyspace {
     /// ```
     pub fn count(&self, range: impl KeyRange) -> Result<u64> {
         count(self.source()?, &range)
+    }
+
+    /// About how many entries there are in `range`, at the price of [`Keyspace::approximate_size`]:
+    /// no file is read.
+    ///
+    /// What differs from [`Keyspace::count`]: a key counts once for each table and memtable that
+    /// has a version of it, a deletion or an operand too, and what has expired or was deleted as a
+    /// range, until compaction drops it. Of each table whose keys go beyond the range, up to the
+    /// entries of two blocks count too many. A memtable is counted by a sample of some thousand
+    /// keys, so that a range with less than a thousandth of its keys may count as nothing there.
+    /// After [`Keyspace::compact`], without snapshots, the count of `..` is exact.
+    ///
+    /// # Errors
+    /// `KeyspaceDropped`.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.put("bob", "1923")?;
+    /// assert_eq!(names.approximate_count(..)?, 2);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn approximate_count(&self, range: impl KeyRange) -> Result<u64> {
+        let (lower, upper) = self.stored_bounds(&range);
+        self.inner.check_exists()?;
+        let lower = lower.as_ref().map(Vec::as_slice);
+        Ok(sizes::approximate_entries(&self.inner, lower, upper.as_ref().map(Vec::as_slice)))
     }
 
     /// Sets the value of `key`, to live for `ttl` from now on, at the price of a [`Keyspace::put`].

@@ -34,10 +34,11 @@ impl Keyspace {
         if bytes.is_none() && is_whole {
             return Ok(false);
         }
+        let ttl = self.inner.ttl();
         let now_ms = inner.now_ms(&self.inner);
         let mut record = Vec::new();
         start_record(&mut record);
-        let expiry_ms = self.inner.ttl().expiry_ms(life, now_ms);
+        let expiry_ms = ttl.expiry_ms(life, now_ms);
         encode_expiry_change(&mut record, &ExpiryChange { keyspace: self.inner.id, expiry_ms, key });
         let needs = [(self.inner.id, bytes.unwrap_or(0))];
         commit_merges_if(inner, &record, now_ms, &needs, &WriteOptions::new(), &mut Unconditional)

@@ -62,6 +62,7 @@ impl Keyspace {
 /// assert_eq!(iter.count(), 1);
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct Iter {
     /// None if there is only an error to hand out.
     source: Option<Source>,
@@ -203,6 +204,7 @@ impl DoubleEndedIterator for Iter {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct Keys(Iter);
 
 impl Iterator for Keys {

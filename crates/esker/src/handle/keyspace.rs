@@ -99,8 +99,10 @@ pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
     if life == Life::Default || keyspace.ttl().is_enabled() {
         return Ok(());
     }
-    let what =
-        format!("keyspace {:?} was created without time to live; create it with `KeyspaceOptions::ttl`", keyspace.name);
+    let what = format!(
+        "keyspace {:?} is without time to live; create it with `KeyspaceOptions::ttl`, or call `set_ttl`",
+        keyspace.name
+    );
     Err(Error::invalid(what))
 }
 
@@ -131,7 +133,7 @@ impl Keyspace {
         &self.inner.name
     }
 
-    /// The name of its merge operator, as stored when it was created.
+    /// The name of its merge operator, as stored.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -171,8 +173,7 @@ impl Keyspace {
         self.inner.order.compare_keys(a.as_ref(), b.as_ref())
     }
 
-    /// Whether its entries can expire, and after what time by default, as stored when it was
-    /// created.
+    /// Whether its entries can expire, and after what time by default, as stored.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -232,10 +233,11 @@ impl Keyspace {
 
     #[inline]
     fn write_now(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        // Before the time to live is looked at: a keyspace that gets both gets its operator last.
+        check(&self.inner, kind, key, value)?;
         if self.inner.ttl().is_enabled() || options.ttl.is_some() {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
-        check(&self.inner, kind, key, value)?;
         if options.disable_wal && in_place_write::write(&self.shared.inner, &self.inner, kind, key, value, options)? {
             return Ok(());
         }
@@ -273,8 +275,9 @@ impl Keyspace {
             return Err(Error::invalid("a delete has no time to live; leave it out"));
         }
         let inner = &self.shared.inner;
-        let now_ms = inner.now_ms(&self.inner);
+        // The setting first: where it says that there are expiries, the time is the clock's.
         let ttl = self.inner.ttl();
+        let now_ms = inner.now_ms(&self.inner);
         let expiry_ms = match (kind, life) {
             // The default of the keyspace is for keys without a value.
             (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,

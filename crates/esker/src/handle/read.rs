@@ -182,7 +182,7 @@ impl Keyspace {
     /// values instead of handing them out.
     ///
     /// # Errors
-    /// None at present; reserved.
+    /// `KeyspaceDropped`; `InCallback` in a callback of the database.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -60,6 +60,7 @@ use std::time::{Duration, SystemTime};
 ///
 /// [`crate::Db::transact`] runs one again after a conflict.
 #[derive(Debug)]
+#[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
     shared: Arc<Shared>,
     state: write_set::Transaction,
@@ -448,6 +449,7 @@ pub(super) fn transact<T, E: From<Error>>(
 /// }
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct TransactionIter<'t>(Scan<'t>);
 
 enum Scan<'t> {

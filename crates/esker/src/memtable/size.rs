@@ -28,6 +28,17 @@ impl Memtable {
     /// About the bytes that keys from `start` on and before `end` take. Exact in keys for a small
     /// memtable, otherwise from a sample of some thousand keys that their hashes choose.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
+        let bytes = self.end.load(Ordering::Relaxed) as u64;
+        self.share(bytes, start, end)
+    }
+
+    /// About the number of entries between them, in the same way.
+    pub fn approximate_entries(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
+        self.share(self.live() as u64, start, end)
+    }
+
+    /// What the keys from `start` on and before `end` have of `whole`.
+    fn share(&self, whole: u64, start: &[u8], end: Option<&[u8]>) -> u64 {
         let order = self.order();
         let (mut seen, mut inside) = (0u64, 0u64);
         self.index.sample(SAMPLE, |offset| {
@@ -37,8 +48,7 @@ impl Memtable {
             inside += u64::from(is_inside);
             true
         });
-        let bytes = self.end.load(Ordering::Relaxed) as u64;
         // An arena has at most 4 GiB: the product fits.
-        bytes * inside / seen.max(1)
+        whole * inside / seen.max(1)
     }
 }

@@ -22,6 +22,10 @@ pub enum ChangeRetention {
     /// At least the changes of the last so much time. Old ones are given up with the next flush, or
     /// when the database becomes idle. An open counts those that it finds as new.
     Time(Duration),
+    /// What is kept stays, all of it, as long as the database is open; where none are kept, none
+    /// are. For a program that works on the database of another one for a moment, as the command
+    /// line does: opened without any retention, it would end the changes of the other.
+    AsBefore,
 }
 
 impl fmt::Display for ChangeRetention {
@@ -29,6 +33,7 @@ impl fmt::Display for ChangeRetention {
         match self {
             ChangeRetention::Bytes(bytes) => write!(f, "{bytes} bytes"),
             ChangeRetention::Time(time) => write!(f, "{time:?}"),
+            ChangeRetention::AsBefore => f.write_str("as before"),
         }
     }
 }

@@ -8,8 +8,9 @@ use crate::merge_operator::MergeOperator;
 use std::fmt;
 use std::sync::Arc;
 
-/// Options of a keyspace. What they set is stored when the keyspace is created, and checked at
-/// every later open.
+/// Options of a keyspace. Merge operator, comparator and time to live are stored, the first two by
+/// their names, when the keyspace is created, and checked at every later open. The compaction style
+/// is stored, and may be another one at each open; a compaction filter is not stored.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Clone, Default)]
+#[must_use = "each setting returns the changed options"]
 pub struct KeyspaceOptions {
     pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) comparator: Option<Arc<dyn Comparator>>,
@@ -89,7 +91,8 @@ impl KeyspaceOptions {
     }
 
     /// Whether entries can expire, and after what time by default. Default: they cannot, and
-    /// nothing is paid for it; an existing keyspace keeps what it was created with. Costs nine
+    /// nothing is paid for it; an existing keyspace keeps what it has
+    /// ([`Keyspace::set_ttl`](crate::Keyspace::set_ttl) changes that). Costs nine
     /// bytes for each entry that expires, and a reading of the clock for each read.
     ///
     /// ```

@@ -169,6 +169,7 @@ pub enum CompactionStyle {
 /// println!("{}", options.explain());
 /// ```
 #[derive(Clone)]
+#[must_use = "each setting returns the changed options"]
 pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) error_if_exists: bool,

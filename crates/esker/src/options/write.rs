@@ -39,6 +39,7 @@ pub enum StallPolicy {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "each setting returns the changed options"]
 pub struct WriteOptions {
     pub(crate) sync: bool,
     pub(crate) disable_wal: bool,
@@ -72,8 +73,9 @@ impl WriteOptions {
         self
     }
 
-    /// Leave the write-ahead log out: everything since the last flush is lost if the process dies.
-    /// Default: false. Together with `sync` it is refused.
+    /// Leave the write-ahead log out: everything since the last flush is lost if the process dies,
+    /// or drops its last handle without [`Db::close`](crate::Db::close). Default: false. Together
+    /// with `sync` it is refused.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -87,10 +89,10 @@ impl WriteOptions {
         self
     }
 
-    /// How long the value lives, from this write on, in a keyspace created with
-    /// [`KeyspaceOptions::ttl`](crate::KeyspaceOptions::ttl); anywhere else, and with a delete, it
-    /// is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what the
-    /// key has. Rounded up to whole milliseconds.
+    /// How long the value lives, from this write on, in a keyspace whose entries can expire
+    /// ([`KeyspaceOptions::ttl`](crate::KeyspaceOptions::ttl)); anywhere else, and with a delete,
+    /// it is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what
+    /// the key has. Rounded up to whole milliseconds.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -18,4 +18,11 @@ impl Table {
         let scaled = u128::from(covered) * u128::from(self.summary.file_bytes);
         (scaled / u128::from(self.index.data_end().max(1))) as u64
     }
+
+    /// About the number of entries with those keys, in proportion to their bytes.
+    pub fn approximate_entries(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
+        let bytes = u128::from(self.approximate_bytes(start, end));
+        let scaled = bytes * u128::from(self.summary.entries);
+        scaled.div_ceil(u128::from(self.summary.file_bytes.max(1))) as u64
+    }
 }

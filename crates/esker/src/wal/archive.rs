@@ -95,6 +95,7 @@ impl Archive {
                 };
                 self.segments.iter().take_while(is_beyond).count()
             }
+            ChangeRetention::AsBefore => 0,
         };
         let next_sequence = self.segments.get(count.checked_sub(1)?)?.next_sequence?;
         Some(Expendable { next_sequence, next_segment: self.segments.get(count).map(|archived| archived.number) })

@@ -626,3 +626,33 @@ fn a_repair_begins_anew_also_where_the_manifest_is_whole() {
     assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
     assert_eq!(db.changes(0).unwrap().count(), 0);
 }
+
+#[test]
+fn a_visit_of_another_program_ends_no_changes_and_begins_none() {
+    let env = MemEnv::new();
+    let visit = |number: u8| {
+        let db =
+            Db::open(DIRECTORY, simulated(&env).wal_segment_bytes(4 << 10).keep_changes(ChangeRetention::AsBefore));
+        let db = db.unwrap();
+        let k = keyspace(&db, "k");
+        for _ in 0..200 {
+            k.put([number], [number; 100]).unwrap();
+        }
+        db.flush().unwrap();
+        db.close().unwrap();
+    };
+    visit(1);
+    let begin = {
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        assert!(matches!(db.changes(1), Err(Error::Gone { .. })), "none are kept by the visit");
+        let k = keyspace(&db, "k");
+        k.put("a", "1").unwrap();
+        db.snapshot().sequence()
+    };
+    visit(2);
+    visit(3);
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let found: Vec<u64> = db.changes(begin).unwrap().map(|batch| batch.unwrap().changes[0].sequence).collect();
+    assert_eq!(found, (begin..=db.snapshot().sequence()).collect::<Vec<u64>>());
+    assert_eq!(found.len(), 401);
+}

@@ -58,6 +58,7 @@ mod sizes;
 mod stall_policy;
 mod styles;
 mod thread_end;
+mod threads_may_share;
 mod transactions;
 mod ttl;
 mod ttl_merge;

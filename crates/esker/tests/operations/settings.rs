@@ -1,11 +1,12 @@
 //! Settings of a keyspace that are changed while it is in use: a time to live, a merge operator.
 
 use crate::common::{DIRECTORY, Machine, PLACES, keyspace, pairs, settle, simulated, text};
+use esker::env::Env as _;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::{Max, StringAppend, UInt64Add};
 use esker::{Db, Error, Expiry, KeyspaceOptions, ManualClock, Options, Ttl, WriteOptions};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const ENABLED: Ttl = Ttl::Enabled { default: None };
@@ -220,34 +221,77 @@ fn a_power_failure_at_any_call_leaves_the_old_settings_or_the_new() {
     }
 }
 
-/// A put in place leaves the expiry of the value alone: it must not meet one.
+/// A write under the new setting replaces what it has read: nothing may change in place meanwhile.
 #[test]
-fn no_put_in_place_meets_an_entry_that_expires() {
-    for _ in 0..20 {
-        let (env, clock) = (MemEnv::new(), Arc::new(ManualClock::new(1_000_000)));
-        let db = Db::open("/db", Options::default().env(Arc::new(env)).clock(clock.clone())).expect("open");
-        let names = keyspace(&db, "names");
+fn no_addition_in_place_is_lost_to_a_change_of_the_expiry() {
+    const ADDED: u64 = 3000;
+    for _ in 0..10 {
+        let env = MemEnv::new();
+        let db = Db::open("/db", Options::default().env(Arc::new(env))).expect("open");
+        let sums = keyspace(&db, "sums");
         let unlogged = WriteOptions::new().disable_wal(true);
-        names.put_with("k", [0; 8], &unlogged).expect("put");
-        let ends = AtomicBool::new(false);
+        sums.put_with("k", 0u64.to_le_bytes(), &unlogged).expect("put");
+        let newest = AtomicU64::new(0);
         std::thread::scope(|scope| {
-            let busy = [0, 1].map(|_| {
-                scope.spawn(|| {
-                    while !ends.load(Ordering::Relaxed) {
-                        names.put_with("k", [1; 8], &unlogged).expect("put");
-                    }
-                })
+            scope.spawn(|| {
+                for number in 1..=ADDED {
+                    sums.put_with("k", number.to_le_bytes(), &unlogged).expect("put");
+                    newest.store(number, Ordering::Release);
+                }
             });
-            names.set_ttl(ENABLED).expect("set");
-            ends.store(true, Ordering::Relaxed);
-            for thread in busy {
-                thread.join().expect("no panic");
+            while newest.load(Ordering::Acquire) < ADDED / 10 {
+                std::hint::spin_loop();
+            }
+            sums.set_ttl(ENABLED).expect("set");
+            while newest.load(Ordering::Acquire) < ADDED {
+                let before = newest.load(Ordering::Acquire);
+                assert!(sums.touch("k", Duration::from_secs(500)).expect("touch"));
+                let found = sums.get("k").expect("get").expect("it is there");
+                let found = u64::from_le_bytes(found[..].try_into().expect("eight bytes"));
+                assert!(found >= before, "{found} after {before} was acknowledged");
             }
         });
-        names.put_with("k", [2; 8], &for_seconds(1)).expect("put");
-        names.put_with("k", [3; 8], &unlogged).expect("put");
-        assert_eq!(names.expires_at("k").expect("get"), Some(Expiry::Never));
-        clock.advance(Duration::from_secs(2));
-        assert_eq!(names.get("k").expect("get").as_deref(), Some(&[3; 8][..]));
+        assert_eq!(sums.get("k").expect("get").as_deref(), Some(&ADDED.to_le_bytes()[..]));
+    }
+}
+
+#[test]
+fn a_repair_without_a_manifest_knows_the_later_setting() {
+    for is_flushed in [false, true] {
+        let machine = Machine::new();
+        {
+            let db = machine.open();
+            let names = keyspace(&db, "names");
+            names.put("old", "1").expect("put");
+            db.flush().expect("flush");
+            names.set_ttl(ENABLED).expect("set");
+            names.put_with("k", "v", &for_seconds(5)).expect("put");
+            let only_in_log = keyspace(&db, "log");
+            only_in_log.set_ttl(ENABLED).expect("set");
+            only_in_log.put_with("k", "v", &for_seconds(5)).expect("put");
+            if is_flushed {
+                db.flush().expect("flush");
+            }
+            std::mem::forget(db);
+        }
+        let image = machine.env.crash(&CrashMode::KeepAll, 1);
+        for path in image.files() {
+            if path.to_string_lossy().contains("MANIFEST") {
+                image.remove(&path).expect("remove");
+            }
+        }
+        let options = || machine.options().env(Arc::new(image.clone()));
+        Db::repair(DIRECTORY, options()).expect("repair");
+        let db = Db::open(DIRECTORY, options()).expect("open");
+        let live = |db: &Db| {
+            let count = |name: String| db.existing_keyspace(&name).expect("there").iter().count();
+            db.keyspaces().into_iter().map(count).sum::<usize>()
+        };
+        assert_eq!(live(&db), 3, "flushed: {is_flushed}; {:?}", db.keyspaces());
+        let snapshot = db.snapshot();
+        assert!(snapshot.get(&db.existing_keyspace("names").expect("there"), "k").expect("get").is_some());
+        machine.pass(Duration::from_secs(5));
+        assert_eq!(live(&db), 1, "flushed: {is_flushed}");
+        assert_eq!(db.existing_keyspace("names").expect("there").ttl(), ENABLED);
     }
 }

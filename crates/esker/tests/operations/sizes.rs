@@ -44,3 +44,29 @@ fn a_sample_of_memory_is_close() {
     let tenth = a.approximate_size(10_000u32.to_be_bytes()..15_000u32.to_be_bytes()).unwrap();
     assert!(tenth > whole / 14 && tenth < whole / 7, "{tenth} of {whole}");
 }
+
+#[test]
+fn counts_are_close_and_exact_after_a_compaction() {
+    let env = MemEnv::default();
+    let db = open(&env);
+    let a = keyspace(&db, "a");
+    assert_eq!(a.approximate_count(..).unwrap(), 0);
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..2000u32 {
+        a.put(key(number), [number as u8; 50]).unwrap();
+    }
+    for place in ["memory", "tables", "the last run"] {
+        assert_eq!(a.approximate_count(..).unwrap(), 2000, "in {place}");
+        let half = a.approximate_count(key(500)..key(1500)).unwrap();
+        assert!((950..1050).contains(&half), "{half} in {place}");
+        assert_eq!(a.approximate_count(key(9)..key(3)).unwrap(), 0);
+        assert_eq!(a.approximate_count(key(5000)..).unwrap(), 0);
+        if place == "memory" { db.flush().unwrap() } else { a.compact().unwrap() }
+    }
+    for number in 0..1000u32 {
+        a.delete(key(number)).unwrap();
+    }
+    assert_eq!((a.count(..).unwrap(), a.approximate_count(..).unwrap()), (1000, 3000), "deletions count");
+    a.compact().unwrap();
+    assert_eq!((a.count(..).unwrap(), a.approximate_count(..).unwrap()), (1000, 1000));
+}

@@ -7,6 +7,7 @@ mod exceptions;
 mod graph;
 mod imports;
 mod lexer;
+mod links;
 mod planted;
 mod prose;
 mod public;
@@ -136,4 +137,16 @@ fn every_dependency_has_a_reason() {
 #[test]
 fn no_dependency_is_too_old() {
     none(versions::too_old(workspace(), &exceptions::LEAST));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let links = links::count(workspace());
+    assert!(links > 200, "only {links} links were found");
+    none(links::broken(workspace()));
+}
+
+#[test]
+fn the_book_has_every_page() {
+    none(links::missing_in_book(workspace()));
 }

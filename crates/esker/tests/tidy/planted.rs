@@ -3,7 +3,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, graph, lexer, prose, public, size, text, versions};
+use crate::{code, documents, graph, lexer, links, prose, public, size, text, versions};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -352,4 +352,31 @@ fn a_public_item_without_an_example() {
             ("handle/more.rs", 8, "`b` can fail"),
         ],
     );
+}
+
+#[test]
+fn a_link_that_leads_nowhere() {
+    let page = "# A page\n\n## Twice\n\n## Twice\n\n[one](b.md) [two](../README.md#the-readme) [three](#twice-1)\n\
+                [gone](c.md) [no heading](b.md#nothing) [a picture\nover two lines](none.svg)\n\
+                `[code](x.md)` [web](https://example.org/x) [out](../../x)\n```\n# [no](y.md)\n```\n[not there](#no)\n";
+    let texts = [("doc/a.md", page), ("doc/b.md", "# B\n"), ("README.md", "# The `README`!\n[a](doc/a.md#a-page)\n")];
+    let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let found = links::broken(&Workspace::new(texts.into_iter().collect()));
+    let found: Vec<(&str, usize, &str)> =
+        found.iter().map(|found| (&*found.file, found.line, found.what.split('"').nth(1).unwrap_or(""))).collect();
+    let expected = [(8, "c.md"), (8, "b.md#nothing"), (9, "none.svg"), (10, "../../x"), (14, "#no")];
+    assert_eq!(found, expected.map(|(line, target)| ("doc/a.md", line, target)));
+}
+
+#[test]
+fn a_page_that_the_book_has_not() {
+    let texts = [
+        ("doc/SUMMARY.md", "- [A](a.md)\n- [B](book/b.md)\n"),
+        ("doc/a.md", ""),
+        ("doc/book/b.md", ""),
+        ("doc/c.md", ""),
+    ];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    let found = links::missing_in_book(&workspace);
+    assert_eq!(found.iter().map(|found| &*found.file).collect::<Vec<_>>(), ["doc/c.md"]);
 }

@@ -108,11 +108,16 @@ fn ruled(workspace: &Workspace) -> impl Iterator<Item = &Source> {
     sources.filter(|source| CRATES.iter().any(|part| source.path.starts_with(part)))
 }
 
-/// The documents of the field's register: not decisions and results, which tell of their time.
+/// The documents of the field's register: not decisions and results, which tell of their time, nor
+/// the table of contents, which has their titles.
 fn is_document(path: &str) -> bool {
     let Some(name) = path.strip_suffix(".md") else { return false };
-    let below = name.strip_prefix("doc/").map(|name| name.strip_prefix("format/").unwrap_or(name));
-    below.is_some_and(|name| !name.contains('/')) || ["README", "CONTRIBUTING", "CHANGELOG"].contains(&name)
+    let below = name.strip_prefix("doc/").map(|name| {
+        let inner = ["format/", "book/"].iter().find_map(|part| name.strip_prefix(part));
+        inner.unwrap_or(name)
+    });
+    below.is_some_and(|name| !name.contains('/') && name != "SUMMARY")
+        || ["README", "CONTRIBUTING", "CHANGELOG"].contains(&name)
 }
 
 fn refused(path: &str, line: usize, private: &str, usual: &str) -> Violation {

@@ -2,7 +2,7 @@
 //! the crates.
 
 use crate::source::Source;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub struct Module {
 pub struct Workspace {
     /// Every text file by path.
     pub texts: BTreeMap<String, String>,
+    /// The paths of all files and directories, those that are no text included.
+    pub files: BTreeSet<String>,
     /// The Rust files among them by path.
     pub sources: BTreeMap<String, Source>,
     /// The modules, parents before children.
@@ -36,15 +38,19 @@ impl Workspace {
     /// Reads the workspace in `directory`.
     pub fn read(directory: &Path) -> io::Result<Workspace> {
         let mut texts = BTreeMap::new();
-        collect(directory, "", &mut texts)?;
-        Ok(Workspace::new(texts))
+        let mut files = BTreeSet::new();
+        collect(directory, "", &mut texts, &mut files)?;
+        let mut workspace = Workspace::new(texts);
+        workspace.files = files;
+        Ok(workspace)
     }
 
     /// A workspace of these files, paths and texts.
     pub fn new(texts: BTreeMap<String, String>) -> Workspace {
         let rust = texts.iter().filter(|(path, _)| path.ends_with(".rs"));
         let sources = rust.map(|(path, text)| (path.clone(), Source::new(path, text))).collect();
-        let mut workspace = Workspace { texts, sources, modules: Vec::new() };
+        let files = texts.keys().cloned().collect();
+        let mut workspace = Workspace { texts, files, sources, modules: Vec::new() };
         let roots: Vec<String> = workspace.sources.keys().filter(|path| workspace.is_root(path)).cloned().collect();
         for root in roots {
             let test = ["/tests/", "/benches/", "/examples/"].iter().any(|part| root.contains(part));
@@ -176,24 +182,35 @@ fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// Reads every text file below `directory` that people write; generated and foreign directories are
-/// left out.
-fn collect(directory: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> io::Result<()> {
-    const LEFT_OUT: [&str; 7] = ["target", ".git", "bench-out", "corpus", "artifacts", "results", "node_modules"];
+/// Reads every text file below `directory` that people write, and the names of all files; generated
+/// and foreign directories are left out.
+fn collect(
+    directory: &Path,
+    prefix: &str,
+    texts: &mut BTreeMap<String, String>,
+    files: &mut BTreeSet<String>,
+) -> io::Result<()> {
+    const LEFT_OUT: [&str; 6] = ["target", ".git", "bench-out", "corpus", "artifacts", "node_modules"];
+    /// Directories whose files are only named.
+    const NAMED: [&str; 1] = ["results"];
     const ENDINGS: [&str; 11] = [".rs", ".toml", ".lock", ".md", ".css", ".js", ".mjs", ".ts", ".sh", ".py", ".yml"];
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = join(prefix, &name);
         if entry.file_type()?.is_dir() {
-            if !LEFT_OUT.contains(&name.as_str()) {
-                collect(&entry.path(), &path, texts)?;
+            if LEFT_OUT.contains(&name.as_str()) {
+                continue;
             }
+            let mut no_texts = BTreeMap::new();
+            let texts = if NAMED.contains(&name.as_str()) { &mut no_texts } else { &mut *texts };
+            collect(&entry.path(), &path, texts, files)?;
         } else if ENDINGS.iter().any(|ending| name.ends_with(ending)) || !name.contains('.') {
             // What is not UTF-8 is not ASCII either, and is found by that rule.
             let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-            texts.insert(path, text);
+            texts.insert(path.clone(), text);
         }
+        files.insert(path);
     }
     Ok(())
 }

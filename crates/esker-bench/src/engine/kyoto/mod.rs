@@ -116,10 +116,7 @@ unsafe impl Sync for Kyoto {}
 impl Kyoto {
     /// Turns the answer of a call into a `Result`; the error is this thread's last.
     fn check(&self, answer: i32) -> Result<()> {
-        if answer != 0 {
-            return Ok(());
-        }
-        Err(self.last_error())
+        if answer == 0 { Err(self.last_error()) } else { Ok(()) }
     }
 
     fn last_error(&self) -> EngineError {

@@ -10,7 +10,6 @@ mod database;
 mod ffi;
 mod merge_callbacks;
 mod plan;
-mod session;
 
 use super::dynamic::{self, Loaded, take_string};
 use super::leveldb::Handle;
@@ -20,7 +19,7 @@ use super::{
     Capabilities, Counters, Description, Engine, EngineError, EngineKind, EngineOptions, MemorySplit, Result, Session,
     Tree,
 };
-use database::{NAME, RocksDb};
+use database::{NAME, RocksDb, RocksDbSession};
 use ffi::Api;
 use plan::Plan;
 use std::path::{Path, PathBuf};
@@ -142,7 +141,7 @@ impl Engine for RocksDb {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(session::RocksDbSession::new(self)))
+        Ok(Box::new(RocksDbSession::new(self)))
     }
 
     fn compact_all(&self) -> Result<()> {

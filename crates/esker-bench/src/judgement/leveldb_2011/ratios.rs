@@ -201,16 +201,12 @@ fn filled(case: &Case<'_>, claim: &Claim, ratios: &[Ratio], clauses: &str) -> St
 /// Why leaving compression out changes nothing for this engine, if it does not.
 fn nothing_to_leave_out(case: &Case<'_>, claim: &Claim) -> Option<String> {
     let [(experiment, row), _] = &claim.ratios[1];
-    let setting = |experiment: &str| {
-        let records = case.records(experiment, row, &[]);
-        let settings = &records.first()?.settings;
-        settings.iter().find(|(name, _)| name == "compression").map(|(_, value)| value.clone())
-    };
+    let setting = |experiment: &str| case.records(experiment, row, &[]).first()?.setting("compression");
     let with = setting(BASELINE)?;
     match Role::of(case.engine) {
         Role::Sqlite => Some("SQLite does not compress, and the page repeats its baseline here".into()),
         _ if with == "none" => Some(format!("{} does not compress, so there is nothing to leave out", case.engine)),
-        _ if setting(experiment).as_ref() == Some(&with) => {
+        _ if setting(experiment) == Some(with) => {
             Some(format!("{} kept its compression ({with}) in both", case.engine))
         }
         _ => None,

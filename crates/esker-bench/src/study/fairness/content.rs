@@ -1,9 +1,9 @@
 //! What the databases hold after the runs, where all of them must hold the same.
 
 use super::violation::{Member, Violation, odd};
+use crate::record::Verification;
 use crate::study::grid::Cell;
 use crate::study::task::Step;
-use crate::verification::Verification;
 use crate::workload::{self, Body};
 
 /// How much of what a cell leaves behind is fixed by its flags alone.

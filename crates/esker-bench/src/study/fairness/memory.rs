@@ -63,16 +63,8 @@ fn mapped(group: &[Member<'_>], found: &mut Vec<Violation>) {
 }
 
 fn mapped_term(record: &Record) -> Option<&str> {
-    let term = memory_setting(record)?.split(" + ").find(|term| MAPPED.iter().any(|words| term.contains(words)));
-    term.or_else(|| MAPS_TABLES.iter().find(|(name, value)| setting(record, name) == Some(value)).map(|_| "its tables"))
-}
-
-fn memory_setting(record: &Record) -> Option<&str> {
-    setting(record, "memory")
-}
-
-fn setting<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
-    record.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    let term = record.setting("memory")?.split(" + ").find(|term| MAPPED.iter().any(|words| term.contains(words)));
+    term.or_else(|| MAPS_TABLES.iter().find(|(name, value)| record.setting(name) == Some(value)).map(|_| "its tables"))
 }
 
 fn budgets(group: &[Member<'_>], found: &mut Vec<Violation>) {
@@ -94,8 +86,8 @@ fn mebibytes(bytes: u64) -> String {
 
 /// Bytes of write buffer and cache; `None` where the engine has no limit of its own.
 fn in_force(record: &Record) -> Option<u64> {
-    let page = setting(record, "page_size").and_then(|text| text.split(' ').next()?.parse().ok());
-    let terms = memory_setting(record)?.split(" + ").filter_map(|term| term_bytes(term, page));
+    let page = record.setting("page_size").and_then(|text| text.split(' ').next()?.parse().ok());
+    let terms = record.setting("memory")?.split(" + ").filter_map(|term| term_bytes(term, page));
     terms.reduce(u64::saturating_add)
 }
 

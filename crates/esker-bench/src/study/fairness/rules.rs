@@ -42,8 +42,7 @@ fn durability(group: &[Member<'_>], found: &mut Vec<Violation>) {
 }
 
 fn compresses(record: &Record) -> Option<bool> {
-    let kind = record.settings.iter().find(|(name, _)| name == "compression")?.1.as_str();
-    Some(!kind.is_empty() && !kind.starts_with("none"))
+    record.setting("compression").map(|kind| !kind.is_empty() && !kind.starts_with("none"))
 }
 
 fn compression(group: &[Member<'_>], found: &mut Vec<Violation>) {

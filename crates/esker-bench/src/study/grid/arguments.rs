@@ -3,10 +3,9 @@
 use super::cell::Plan;
 use super::directory::RunDirectory;
 use super::execute::{Ending, Execution, execute};
-use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, exit_code};
 use crate::engine::{EngineKind, registry};
 use crate::flags::config::{engine_names, library};
-use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{complain, say};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -109,11 +108,7 @@ pub fn run_study(
     match execute(&plan, &directory, &execution) {
         Ok(ending) => {
             say(out, &summary(&ending, &directory));
-            match ending {
-                Ending { interrupted: true, .. } => EXIT_INTERRUPTED,
-                Ending { failed, .. } if !failed.is_empty() => EXIT_FAILED,
-                _ => EXIT_OK,
-            }
+            exit_code(ending.interrupted, !ending.failed.is_empty())
         }
         Err(problem) => {
             complain(command, &format!("{problem}; finished cells are kept in {}", path.display()), EXIT_FAILED)

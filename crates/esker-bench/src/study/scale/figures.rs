@@ -8,6 +8,7 @@ use crate::report::number::short;
 use crate::report::render::text;
 use crate::stats::median;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// One number that a part is about.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,8 +47,11 @@ pub fn of(part: Part, records: &[Record]) -> Vec<Figure> {
                     add("least rate over that of the fewest threads", ratio(least, first));
                 }
                 Part::Open => {
-                    add("median ms", median(&of_row.iter().map(|record| record.p50_us / 1e3).collect::<Vec<_>>()));
-                    add("longest ms", of_row.iter().map(|record| record.max_us / 1e3).max_by(f64::total_cmp));
+                    add(
+                        "median ms",
+                        median(&of_row.iter().map(|record| record.latency.p50_us / 1e3).collect::<Vec<_>>()),
+                    );
+                    add("longest ms", of_row.iter().map(|record| record.latency.max_us / 1e3).max_by(f64::total_cmp));
                 }
                 Part::Dataset => {
                     let worst = |record: &&Record| ratio(record.worst_second_ops, record.median_second_ops);
@@ -84,9 +88,7 @@ fn last_over_first(series: &[(u64, f64)]) -> Option<f64> {
 
 /// The median of `value` for each `key`, ascending.
 fn series(records: &[&Record], key: fn(&Record) -> u64, value: fn(&Record) -> f64) -> Vec<(u64, f64)> {
-    let mut keys: Vec<u64> = records.iter().map(|record| key(record)).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let keys: BTreeSet<u64> = records.iter().map(|record| key(record)).collect();
     let of_key = |wanted: u64| {
         let values = records.iter().filter(|record| key(record) == wanted).map(|record| value(record));
         median(&values.collect::<Vec<f64>>()).map(|middle| (wanted, middle))
@@ -116,8 +118,8 @@ const WORKING: [Shown; 10] = [
     ("threads", |record| record.threads.to_string()),
     ("us/op", |record| short(record.micros_per_op_wall)),
     ("op/s", |record| format!("{:.0}", record.ops_per_sec)),
-    ("p99 us", |record| short(record.p99_us)),
-    ("max ms", |record| short(record.max_us / 1e3)),
+    ("p99 us", |record| short(record.latency.p99_us)),
+    ("max ms", |record| short(record.latency.max_us / 1e3)),
     ("stalled s", |record| short(record.counters.stall_micros as f64 / 1e6)),
     ("worst s/median", |record| {
         ratio(record.worst_second_ops, record.median_second_ops).map_or_else(|| "-".into(), short)
@@ -128,8 +130,8 @@ const WORKING: [Shown; 10] = [
 ];
 
 const OPENING: [Shown; 3] = [
-    ("median ms", |record| short(record.p50_us / 1e3)),
-    ("max ms", |record| short(record.max_us / 1e3)),
+    ("median ms", |record| short(record.latency.p50_us / 1e3)),
+    ("max ms", |record| short(record.latency.max_us / 1e3)),
     ("RSS MiB", |record| mebibytes(record.rss_peak_bytes)),
 ];
 

@@ -5,7 +5,7 @@ mod arguments;
 mod figures;
 mod parts;
 
-use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::bench::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::host;
 use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
@@ -39,8 +39,7 @@ pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>
     };
     match study.measure(out) {
         _ if interrupt.is_requested() => EXIT_INTERRUPTED,
-        Ok(true) => EXIT_OK,
-        Ok(false) => EXIT_FAILED,
+        Ok(all_well) => exit_code(false, !all_well),
         Err(problem) => complain("study scale", &problem, EXIT_FAILED),
     }
 }

@@ -1,15 +1,14 @@
 //! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal
 //! durability, memory and compression.
 
-pub mod rows;
+mod rows;
 pub mod summary;
 pub mod tables;
 
-use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
+use crate::bench::{EXIT_FAILED, EXIT_USAGE, check_writable, exit_code};
 use crate::engine::registry;
 use crate::flags::config::{engine_names, library};
 use crate::host;
-use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record, Run};
 use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
@@ -17,7 +16,6 @@ use crate::study::memory;
 use crate::study::plan::Wanted;
 use crate::study::task::{Budget, Step};
 use crate::workload;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -131,46 +129,42 @@ impl Size {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
-    let parsed = Size::new(arguments).and_then(|size| Ok((size, Base::new(arguments, size)?)));
-    let (size, base) = match parsed {
-        Ok(parsed) => parsed,
-        Err(problem) => return complain("study scoreboard", &problem, EXIT_USAGE),
+pub fn main(arguments: &Arguments, out: &mut dyn Write, mut execution: Execution<'_>) -> i32 {
+    let complain = |problem: String, code| complain("study scoreboard", &problem, code);
+    let asked = match Asked::new(arguments, &mut execution) {
+        Ok(asked) => asked,
+        Err(problem) => return complain(problem, EXIT_USAGE),
     };
-    let board = Board::new(arguments, size, base, execution);
-    match board.and_then(|mut board| board.measure().map(|()| board)) {
+    match Board::new(arguments, asked, execution).and_then(|mut board| board.measure().map(|()| board)) {
         Ok(board) => board.report(out),
-        Err(problem) => complain("study scoreboard", &problem, EXIT_FAILED),
+        Err(problem) => complain(problem, EXIT_FAILED),
     }
 }
 
-/// What all rows' flags have in common.
-struct Base {
+/// What the command line asks for, read and checked.
+struct Asked {
+    size: Size,
     engines: Vec<String>,
-    named: bool,
-    libraries: BTreeMap<String, PathBuf>,
     /// The only rows wanted, if there is a list.
     rows: Option<Vec<String>>,
 }
 
-impl Base {
-    fn new(arguments: &Arguments, size: Size) -> Result<Base, String> {
-        let base = Base {
-            engines: engine_names(&arguments.engines)?,
-            named: arguments.engines != "all",
-            libraries: arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?,
-            rows: arguments.rows_from.as_deref().map(row_names).transpose()?,
-        };
+impl Asked {
+    /// Directory and libraries go to `execution`.
+    fn new(arguments: &Arguments, execution: &mut Execution<'_>) -> Result<Asked, String> {
+        let (size, engines) = (Size::new(arguments)?, engine_names(&arguments.engines)?);
+        execution.libraries = arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?;
+        execution.db = arguments.db.clone().unwrap_or_else(|| execution.db.clone());
+        let rows = arguments.rows_from.as_deref().map(row_names).transpose()?;
         // Whatever is wrong with the flags is wrong for every group: learn it now.
         rows::plan(&size.wanted(vec!["esker".into()]))?;
-        Ok(base)
+        Ok(Asked { size, engines, rows })
     }
 }
 
 struct Board<'a> {
     arguments: &'a Arguments,
-    size: Size,
-    base: Base,
+    asked: Asked,
     engines: Vec<&'a str>,
     execution: Execution<'a>,
     /// Keeps what was done, if that was requested.
@@ -184,19 +178,12 @@ struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    fn new(
-        arguments: &'a Arguments,
-        size: Size,
-        base: Base,
-        mut execution: Execution<'a>,
-    ) -> Result<Board<'a>, String> {
+    fn new(arguments: &'a Arguments, asked: Asked, execution: Execution<'a>) -> Result<Board<'a>, String> {
         let files = [&arguments.json, &arguments.html, &arguments.csv];
         for path in files.into_iter().flatten().filter(|path| path.as_os_str() != "-") {
             check_writable(path)?;
         }
         let kinds = execution.kinds;
-        execution.libraries = base.libraries.clone();
-        execution.db = arguments.db.clone().unwrap_or(execution.db);
         let mut board = Board {
             record_file: LineFile::create(arguments.records.as_deref())?,
             host: host::describe(&execution.db),
@@ -208,12 +195,11 @@ impl<'a> Board<'a> {
             rows_left: 0,
             problem: false,
             arguments,
-            size,
-            base,
+            asked,
         };
-        for name in board.base.engines.clone() {
+        for name in board.asked.engines.clone() {
             let kind = kinds.iter().find(|kind| kind.name == name);
-            let library = board.base.libraries.get(&name).map(|path| path.as_path());
+            let library = board.execution.libraries.get(&name).map(|path| path.as_path());
             match kind.map(|kind| (kind, (kind.probe)(library))) {
                 Some((kind, Ok(version))) => {
                     eprintln!("{name}: {version}");
@@ -235,7 +221,7 @@ impl<'a> Board<'a> {
     /// All that is to be done, in order.
     fn plan(&self) -> Result<Plan, String> {
         let engines = self.engines.iter().map(|name| name.to_string()).collect();
-        let mut plan = rows::plan(&self.size.wanted(engines))?;
+        let mut plan = rows::plan(&self.asked.size.wanted(engines))?;
         let wanted = |step: &Step| step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
         plan.cells.retain(|cell| cell.tasks.iter().flat_map(|task| &task.steps).any(wanted));
         for task in plan.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
@@ -247,16 +233,16 @@ impl<'a> Board<'a> {
 
     fn leave_out(&mut self, name: &str, problem: &str) {
         eprintln!("{}", registry::left_out(name, problem));
-        self.problem |= self.base.named;
+        self.problem |= self.arguments.engines != "all";
     }
 
     fn wants(&self, label: &str) -> bool {
         self.arguments.rows.as_deref().is_none_or(|text| label.contains(text))
-            && self.base.rows.as_ref().is_none_or(|rows| rows.iter().any(|row| row == label))
+            && self.asked.rows.as_ref().is_none_or(|rows| rows.iter().any(|row| row == label))
     }
 
     fn measure(&mut self) -> Result<(), String> {
-        eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.size.memory);
+        eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.asked.size.memory);
         for kind in registry::KINDS.iter().filter(|kind| self.engines.contains(&kind.name)) {
             eprintln!("  {}", memory::describe(kind));
         }
@@ -271,7 +257,7 @@ impl<'a> Board<'a> {
                 break;
             }
             let elapsed = self.begin.elapsed().as_secs();
-            let (of, repetition) = (self.size.repeat, cell.repetition);
+            let (of, repetition) = (self.asked.size.repeat, cell.repetition);
             if kept.is_none() {
                 eprintln!("[{elapsed:>4} s] {repetition}/{of} {}: {}", cell.experiment, cell.engine);
             }
@@ -294,7 +280,7 @@ impl<'a> Board<'a> {
         }
         // The time that is left is no part of what is to be done: a study with a budget keeps
         // nothing.
-        let seconds = self.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
+        let seconds = self.asked.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
         for task in &mut cell.tasks {
             task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
         }
@@ -315,13 +301,14 @@ impl<'a> Board<'a> {
         let is_wanted = step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
         // Rows of a list are measured again: what comes before them in their group must be as it
         // was.
-        if !is_wanted && !benchmark.fresh && step.row.is_some() && self.base.rows.is_none() {
+        if !is_wanted && !benchmark.fresh && step.row.is_some() && self.asked.rows.is_none() {
             return None;
         }
         if !is_wanted {
             (step.row, step.settle) = (None, false);
         }
-        step.most_seconds = if benchmark.fresh { self.size.load_limit } else { self.size.row_limit }.as_secs_f64();
+        step.most_seconds =
+            if benchmark.fresh { self.asked.size.load_limit } else { self.asked.size.row_limit }.as_secs_f64();
         Some(step)
     }
 
@@ -361,11 +348,7 @@ impl<'a> Board<'a> {
             eprintln!("{}: {ratio:.2}x of {peer}, below {least}", line.row);
             problem = true;
         }
-        match (self.execution.interrupt.is_requested(), problem) {
-            (true, _) => EXIT_INTERRUPTED,
-            (false, true) => EXIT_FAILED,
-            (false, false) => EXIT_OK,
-        }
+        exit_code(self.execution.interrupt.is_requested(), problem)
     }
 }
 

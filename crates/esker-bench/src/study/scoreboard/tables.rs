@@ -172,7 +172,7 @@ mod tests {
     use super::super::summary::{groups, means, summarize};
     use super::*;
     use crate::engine::Durability;
-    use crate::record::Record;
+    use crate::record::{Percentiles, Record};
 
     fn record(engine: &str, row: &str, micros: f64) -> Record {
         Record {
@@ -251,7 +251,8 @@ mod tests {
             ..record(engine, row, 1.0)
         };
         let load = Record { settled_disk_bytes: Some(1 << 20), ..record("esker", "fillseq") };
-        let read = Record { p99_us: 3.0, p999_us: 20.0, max_us: 400.0, ..record("esker", "readseq") };
+        let latency = Percentiles { p99_us: 3.0, p999_us: 20.0, max_us: 400.0, ..Percentiles::default() };
+        let read = Record { latency, ..record("esker", "readseq") };
         let wanted = Some(100.0);
         let paced =
             Record { writer_ops_per_sec: Some(90.0), writer_wanted_per_sec: wanted, ..record("lmdb", "zipfian") };

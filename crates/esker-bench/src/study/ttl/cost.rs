@@ -1,7 +1,7 @@
 //! What a time to live costs: the same random loads and reads in a keyspace without it, in one that
 //! has it but does not use it, with one default for all, and with a time of its own for each entry.
 
-use super::scenario::directory_bytes;
+use super::scenario::{directory_bytes, files};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::random::LehmerRandom;
@@ -97,15 +97,12 @@ pub fn run(base: &Path, num: u64, repeat: u32, interrupt: &Interrupt) -> Result<
 }
 
 fn table_bytes(directory: &Path) -> Result<u64, String> {
-    let failed = |error: std::io::Error| format!("cannot list {}: {error}", directory.display());
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.path().extension().is_some_and(|kind| kind == "table") {
-            bytes += entry.metadata().map_err(failed)?.len();
-        }
+    let files = files(directory)?;
+    let tables = files.iter().filter(|(path, _)| path.extension().is_some_and(|kind| kind == "table"));
+    match tables.map(|(_, data)| data.len()).sum() {
+        0 => directory_bytes(directory),
+        bytes => Ok(bytes),
     }
-    if bytes == 0 { directory_bytes(directory) } else { Ok(bytes) }
 }
 
 fn measure(directory: &Path, row: &mut Row, pool: &ValuePool) -> esker::Result<()> {

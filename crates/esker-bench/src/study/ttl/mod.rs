@@ -9,11 +9,11 @@ pub mod kept;
 mod scenario;
 mod time;
 
-use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::bench::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::directory::BenchDirectory;
 use crate::flags::config::default_directory;
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::interrupt::Interrupt;
 use crate::output::{LineFile, complain, say};
 use crate::record::Host;
 use serde::Serialize;
@@ -69,9 +69,7 @@ pub fn main(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) ->
         return complain("study ttl", problem, EXIT_USAGE);
     }
     match run(arguments, out, &interrupt) {
-        Ok(_) if interrupt.is_requested() => EXIT_INTERRUPTED,
-        Ok(true) => EXIT_OK,
-        Ok(false) => EXIT_FAILED,
+        Ok(all_held) => exit_code(interrupt.is_requested(), !all_held),
         Err(problem) => complain("study ttl", &problem, EXIT_FAILED),
     }
 }

@@ -6,7 +6,10 @@ use crate::random::LehmerRandom;
 use esker::{Db, Keyspace, KeyspaceOptions, Options, Ttl, WriteOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::{DirEntry, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const VALUE_BYTES: usize = 2048;
@@ -193,13 +196,14 @@ fn compaction(base: &Path, puts: u64, ttl_s: u64, time: &Time, checks: &mut Chec
     Ok(())
 }
 
+/// The files of a directory, each with what the system knows of it.
+pub fn files(directory: &Path) -> Result<Vec<(PathBuf, Metadata)>, String> {
+    let known = |entry: io::Result<DirEntry>| entry.and_then(|entry| Ok((entry.path(), entry.metadata()?)));
+    let listed = std::fs::read_dir(directory).and_then(|entries| entries.map(known).collect());
+    listed.map_err(|error| format!("cannot list {}: {error}", directory.display()))
+}
+
 /// Bytes allocated to the files of a directory.
 pub fn directory_bytes(directory: &Path) -> Result<u64, String> {
-    let failed = |error: std::io::Error| format!("cannot list {}: {error}", directory.display());
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        bytes +=
-            std::os::unix::fs::MetadataExt::blocks(&entry.and_then(|entry| entry.metadata()).map_err(failed)?) * 512;
-    }
-    Ok(bytes)
+    Ok(files(directory)?.iter().map(|(_, data)| data.blocks() * 512).sum())
 }

@@ -131,7 +131,7 @@ fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: 
     let name = if parts.is_empty() { key.engine_name() } else { parts.join(", ") };
     let (name, of) = (name + &findings.mark(measured), Whose::engine(&key.engine));
     if paced {
-        let tail = measured.median(|record| record.p99_us);
+        let tail = measured.median(|record| record.latency.p99_us);
         let most = longest(measured).map(|most| format!("max {}", number::duration(most)));
         let text = tail.map_or(number::ABSENT.to_string(), number::duration);
         return Bar { name, of, length: tail, text, note: most.unwrap_or_default(), ..Bar::default() };
@@ -168,10 +168,10 @@ const FIGURES: [Figure; 22] = [
     ("operations", |m| m.median(|record| record.ops as f64).map(number::whole)),
     ("seconds", |m| m.median(|record| record.wall_s).map(number::figure)),
     ("asked ops/sec", |m| m.median(|record| record.rate_wanted_per_sec.unwrap_or(0.0)).map(number::whole)),
-    ("p50 \u{b5}s", |m| m.median(|record| record.p50_us).map(number::latency)),
-    ("p99 \u{b5}s", |m| m.median(|record| record.p99_us).map(number::latency)),
-    ("p99.9 \u{b5}s", |m| m.median(|record| record.p999_us).map(number::latency)),
-    ("p99.99 \u{b5}s", |m| m.median(|record| record.p9999_us).map(number::latency)),
+    ("p50 \u{b5}s", |m| m.median(|record| record.latency.p50_us).map(number::latency)),
+    ("p99 \u{b5}s", |m| m.median(|record| record.latency.p99_us).map(number::latency)),
+    ("p99.9 \u{b5}s", |m| m.median(|record| record.latency.p999_us).map(number::latency)),
+    ("p99.99 \u{b5}s", |m| m.median(|record| record.latency.p9999_us).map(number::latency)),
     ("max \u{b5}s", |m| longest(m).map(number::latency)),
     ("p99 \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.p99_us)).map(number::latency)),
     ("max \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.max_us)).map(number::latency)),
@@ -235,7 +235,7 @@ fn entries_loaded(record: &Record) -> Option<f64> {
 }
 
 fn longest(measured: &Measured<'_>) -> Option<f64> {
-    measured.figures(|record| record.max_us).into_iter().reduce(f64::max)
+    measured.figures(|record| record.latency.max_us).into_iter().reduce(f64::max)
 }
 
 /// Of all threads, those of the engine as well.
@@ -253,9 +253,7 @@ fn comparisons(record: &Record) -> f64 {
 
 /// Everything that was taken, rows in their order, and within each by variables and engines.
 fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Table {
-    let mut variables: Vec<&String> = chosen.iter().flat_map(|measured| measured.key.variables.keys()).collect();
-    variables.sort();
-    variables.dedup();
+    let variables: BTreeSet<&String> = chosen.iter().flat_map(|measured| measured.key.variables.keys()).collect();
     let shown: Vec<&Figure> =
         FIGURES.iter().filter(|(_, figure)| chosen.iter().any(|measured| figure(measured).is_some())).collect();
     let noted = chosen.iter().any(|measured| !measured.messages().is_empty());
@@ -306,8 +304,8 @@ mod tests {
     use super::super::super::load::cell_of_records;
     use super::super::super::measured::measure;
     use super::*;
+    use crate::record::Verification;
     use crate::study::grid::StudyRun;
-    use crate::verification::Verification;
     use crate::workload::BENCHMARKS;
 
     fn record(benchmark: &str) -> Record {

@@ -4,6 +4,7 @@
 use super::super::findings::Findings;
 use super::generic;
 use super::other_figures;
+use crate::published::GRID_ROWS;
 use crate::report::blocks::{Block, HeatMap, Section};
 use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines, entry};
 use crate::report::number;
@@ -13,7 +14,6 @@ const STUDY: &str = "memtable";
 const GRID: &str = "grid";
 const LINE: &str = "write_buffer_mib";
 const COLUMN: &str = "max_file_mib";
-const ROWS: [&str; 4] = ["fillseq", "fillrandom", "readrandom after fillseq", "readrandom after fillrandom"];
 /// The row whose number of found keys is known in advance.
 const FOUND: &str = "readrandom after fillrandom";
 
@@ -26,7 +26,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             .into(),
     )];
     let grid: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == GRID).collect();
-    for row in ROWS {
+    for row in GRID_ROWS {
         let mut maps: Vec<HeatMap> = published(row, findings).into_iter().collect();
         maps.extend(measured(row, &grid, findings));
         if !maps.is_empty() {

@@ -19,7 +19,7 @@
 
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
-use crate::base::key::{Entry, Kind, Sequence, hash};
+use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::directory::segment_maker;
 use crate::db::lifecycle::keyspaces;
@@ -195,12 +195,9 @@ fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
 
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
+    take_over_settings(inner, &mut following.state, next);
     for (&id, record) in &next.keyspaces {
-        if let Some(known) = following.state.keyspaces.get_mut(&id) {
-            if let Some(keyspace) = keyspaces::find(inner, &record.name) {
-                settings::take_over(inner, &keyspace, known, record);
-                (known.ttl, known.operator) = (record.ttl, record.operator.clone());
-            }
+        if following.state.keyspaces.contains_key(&id) {
             continue;
         }
         // One of the same name was dropped before.
@@ -217,6 +214,18 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
     }
     following.state.next_keyspace = following.state.next_keyspace.max(next.next_keyspace);
     Ok(())
+}
+
+/// Takes over what was changed of keyspaces that are known.
+fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
+    for (id, record) in &next.keyspaces {
+        if let Some(known) = state.keyspaces.get_mut(id)
+            && let Some(keyspace) = keyspaces::find(inner, &record.name)
+        {
+            settings::take_over(inner, &keyspace, known, record);
+            (known.ttl, known.operator) = (record.ttl, record.operator.clone());
+        }
+    }
 }
 
 fn add_keyspace(
@@ -245,7 +254,10 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
     tail.read(None, &mut |record, position| {
         let operations = decode(&record)?;
         let is_known = |id: u64| state.keyspaces.contains_key(&id) || newest.was_dropped(id) || state.was_dropped(id);
-        if !operations.iter().all(|operation| is_known(operation.keyspace())) {
+        let fits = |operation: &AnyOperation<'_>| {
+            state.keyspaces.get(&operation.keyspace()).is_none_or(|known| suits(known, operation))
+        };
+        if !operations.iter().all(|operation| is_known(operation.keyspace()) && fits(operation)) {
             return Ok(Taken::NotYet);
         }
         if !values_are_there(inner, state, &operations, record.sequence)? {
@@ -271,6 +283,14 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
         *batches += 1;
         Ok(Taken::Yes)
     })
+}
+
+/// Whether a keyspace with these settings can have such an operation; otherwise they have been
+/// changed since.
+fn suits(record: &KeyspaceRecord, operation: &AnyOperation<'_>) -> bool {
+    let AnyOperation::Key(operation) = operation else { return true };
+    let is_merge = matches!(operation.kind, Kind::Merge | Kind::MergeFirst);
+    (operation.expiry_ms == NEVER || record.ttl != 0) && (!is_merge || record.operator.is_some())
 }
 
 /// Whether the large values that the operations refer to are there; those that are in tables
@@ -546,6 +566,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
     following.begins.clear();
+    take_over_settings(inner, &mut following.state, &state);
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {

@@ -2,7 +2,7 @@
 
 use crate::blob::format::file_name;
 use crate::error::Result;
-use crate::options::Options;
+use crate::options::{ChangeRetention, Options};
 use crate::version::edit::ManifestState;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter, Position};
@@ -11,7 +11,8 @@ use std::path::Path;
 
 /// Goes on with the changes that were kept before, begins to keep them, or gives them up.
 pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker, inherited: &mut Inherited) {
-    match options.keep_changes {
+    let are_kept = state.changes_from > 0;
+    match options.keep_changes.filter(|retention| are_kept || *retention != ChangeRetention::AsBefore) {
         Some(retention) => {
             let replayed = inherited.retired.first().map(|retired| retired.segment.number);
             let Inherited { archive, free, .. } = inherited;

@@ -81,10 +81,11 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
 
 fn apply_operator(inner: &Inner, keyspace: &KeyspaceInner, name: &str, operator: Option<Arc<dyn MergeOperator>>) {
     let mut writer = inner.lock_writer();
-    keyspace.set_operator_name(name);
+    // The operator first: who sees the name checks operands by it.
     if let Some(operator) = &operator {
         keyspace.attach(Arc::clone(operator));
     }
+    keyspace.set_operator_name(name);
     if let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) {
         target.operator = operator;
         target.adds_uint64 = name == UINT64_ADD;

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// The time of readers that see nothing that expires, whatever the time is: it holds no job back.
+/// What the list has for the time of readers that see nothing that expires: it holds no job back.
+/// For themselves such readers have the time 0, in which everything is alive.
 const TIMELESS: u64 = u64::MAX;
 
 /// Readers at one sequence number, and at one reading of the clock.
@@ -90,10 +91,11 @@ impl SnapshotList {
     pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: Option<&dyn Clock>) -> SnapshotGuard {
         let reading = clock.map(|clock| (self.reading_clock.lock(), clock.now_ms()));
         let mut list = self.list.lock();
-        let now_ms = reading.as_ref().map_or(TIMELESS, |&(_, now_ms)| now_ms.max(list.reclaimed_until_ms));
+        let now_ms = reading.as_ref().map(|&(_, now_ms)| now_ms.max(list.reclaimed_until_ms));
+        let listed_ms = now_ms.unwrap_or(TIMELESS);
         match list.live.back_mut() {
-            Some(newest) if (newest.sequence, newest.now_ms) == (sequence, now_ms) => newest.readers += 1,
-            _ => list.live.push_back(Live { sequence, now_ms, readers: 1 }),
+            Some(newest) if (newest.sequence, newest.now_ms) == (sequence, listed_ms) => newest.readers += 1,
+            _ => list.live.push_back(Live { sequence, now_ms: listed_ms, readers: 1 }),
         }
         self.newest.store(sequence, Ordering::Relaxed);
         drop(list);
@@ -174,7 +176,8 @@ impl ReadPoint<'_> {
 pub struct SnapshotGuard {
     list: Arc<SnapshotList>,
     sequence: Sequence,
-    now_ms: u64,
+    /// `None` if it sees nothing that expires.
+    now_ms: Option<u64>,
     pins: Option<Arc<Pins>>,
 }
 
@@ -199,7 +202,7 @@ impl SnapshotGuard {
     /// As of when it reads.
     #[inline]
     pub fn point(&self) -> ReadPoint<'_> {
-        ReadPoint { sequence: self.sequence, now_ms: self.now_ms, pins: self.pins.as_deref() }
+        ReadPoint { sequence: self.sequence, now_ms: self.now_ms(), pins: self.pins.as_deref() }
     }
 
     /// What the reader reads at.
@@ -209,13 +212,13 @@ impl SnapshotGuard {
 
     /// The reader's time: what expires at or before it, the reader does not see.
     pub fn now_ms(&self) -> u64 {
-        self.now_ms
+        self.now_ms.unwrap_or(0)
     }
 }
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        self.list.leave(self.sequence, self.now_ms);
+        self.list.leave(self.sequence, self.now_ms.unwrap_or(TIMELESS));
     }
 }
 

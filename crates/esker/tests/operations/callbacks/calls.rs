@@ -93,6 +93,7 @@ pub const READS: &[Listed] = &[
     call!("Keyspace::expires_at", Works, |db: &Own| expiring(db)?.expires_at("base").map(drop)),
     call!("Keyspace::contains_key", Works, |db: &Own| plain(db)?.contains_key("ada").map(|found| assert!(found))),
     call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
+    call!("Keyspace::approximate_count", Works, |db: &Own| plain(db)?.approximate_count(..).map(drop)),
     call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.name(), "plain"))),
     call!("Keyspace::ttl", Works, |db: &Own| expiring(db).map(|k| assert!(k.ttl() != esker::Ttl::Disabled))),
     call!("Keyspace::compaction_style", Works, |db: &Own| plain(db)

@@ -17,6 +17,7 @@
 //! repair say that they hold what is in the log, and those beside them that do may not have been
 //! durable.
 
+mod lost_settings;
 mod report;
 mod survey;
 mod tables;
@@ -211,9 +212,10 @@ impl Work<'_> {
                 ..KeyspaceRecord::default()
             });
             // Settings may have been changed between two of its tables: the later one has them.
+            // None is ever given up.
             if restored.contains(&id) && keyspace.flushed >= record.flushed {
-                record.ttl = keyspace.ttl;
-                record.operator.clone_from(&keyspace.operator);
+                record.ttl = if keyspace.ttl == 0 { record.ttl } else { keyspace.ttl };
+                record.operator = keyspace.operator.clone().or(record.operator.take());
             }
             record.flushed = record.flushed.max(keyspace.flushed);
             unnamed.entry(id).or_default().push((number, found));
@@ -336,16 +338,11 @@ impl Work<'_> {
             false,
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
+        lost_settings::learn_from_tables(state, &mut recovering);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
-                let id = operation.keyspace();
-                if id < MAX_KEYSPACE_ID && !state.keyspaces.contains_key(&id) && !state.was_dropped(id) {
-                    // It had no table yet, or all of them are lost.
-                    let new = recovery::Recovering::unknown(id, options, &memory)?;
-                    state.keyspaces.insert(id, new.record.clone());
-                    recovering.insert(id, new);
-                }
+                lost_settings::learn_from_log(state, &mut recovering, operation, options, &memory)?;
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
                 // As in any recovery, the log ends with the value that is missing.

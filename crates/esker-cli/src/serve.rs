@@ -1,0 +1,165 @@
+//! `esker serve`: a database for clients of Redis.
+
+use crate::failure::Failure;
+use crate::size::size;
+use clap::{Args, ValueEnum};
+use esker_server::{Config, ServerError, SyncPolicy, TlsFiles, run};
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tracing_subscriber::EnvFilter;
+
+const EXAMPLES: &str = "\
+Examples:
+  esker serve --db data                                   # for clients on this machine, at port 6379
+  esker serve --db data --sync always                     # an acknowledged write survives a power failure
+  esker serve --db data --listen 0.0.0.0:6379 --password-file secret --metrics 127.0.0.1:9121
+  esker serve --db data --no-listen --tls 0.0.0.0:6380 --tls-certificate server.pem --tls-key server.key \\
+              --password-file secret
+
+The process ends on SIGTERM, SIGINT and SHUTDOWN, once the commands that it has begun are done. doc/server.md has the
+commands that there are.";
+
+/// When the log is synced.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sync {
+    /// Before each reply to a write; commands that come together share one sync
+    Always,
+    /// Once in a second
+    Everysec,
+    /// When the system does it
+    No,
+}
+
+/// Serve a database to clients of Redis
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// The directory of the database, which is created if it is not there
+    #[arg(long, env = "ESKER_DB", value_name = "DIR")]
+    db: PathBuf,
+    /// Where clients connect without TLS
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
+    listen: SocketAddr,
+    /// Serve with TLS only
+    #[arg(long, conflicts_with = "listen", requires = "tls")]
+    no_listen: bool,
+    /// Where clients connect with TLS
+    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_certificate", "tls_key"])]
+    tls: Option<SocketAddr>,
+    /// The certificate, in PEM, with those between it and the root
+    #[arg(long, value_name = "FILE")]
+    tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Clients need certificates that one of these signs, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_client_authority: Option<PathBuf>,
+    /// Where /metrics, /health/live and /health/ready are, over HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// A file with the password that clients need
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// The password that clients need; other users may see an argument, but not a variable
+    #[arg(
+        long,
+        env = "ESKER_PASSWORD",
+        hide_env_values = true,
+        value_name = "PASSWORD",
+        conflicts_with = "password_file"
+    )]
+    password: Option<String>,
+    /// Serve everybody who can connect, also from other machines
+    #[arg(long)]
+    without_password: bool,
+    /// When the log is synced
+    #[arg(long, value_enum, default_value_t = Sync::Everysec)]
+    sync: Sync,
+    /// How many logical databases there are
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    databases: u16,
+    /// How many clients may be connected
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_clients: usize,
+    /// After how many seconds without a request a client is disconnected; 0 is never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    timeout: u64,
+    /// The memory for caches and memtables
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory_budget: Option<usize>,
+    /// What is logged, as for RUST_LOG: error, warn, info, debug, or more for each part
+    #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info")]
+    log: String,
+}
+
+impl Serve {
+    /// Serves until the process is told to end.
+    pub fn run(self) -> Result<(), Failure> {
+        let filter = EnvFilter::try_new(&self.log)
+            .map_err(|error| Failure::Usage(format!("--log {:?}: {error}; see `esker serve --help`", self.log)))?;
+        let config = self.config()?;
+        // Logging that is set up already stays as it is.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .try_init();
+        run(config).map_err(|error| match error {
+            ServerError::Config(text) => Failure::Usage(text),
+            ServerError::System(what, error) => Failure::io(&what, &error),
+            other => Failure::Operation(other.to_string()),
+        })
+    }
+
+    fn config(self) -> Result<Config, Failure> {
+        let password = match &self.password_file {
+            None => self.password.clone(),
+            Some(path) => Some(read_password(path)?),
+        };
+        let listen = (!self.no_listen).then_some(self.listen);
+        let is_open = [listen, self.tls].iter().flatten().any(|address| !address.ip().is_loopback());
+        // Certificates of clients are as good as a password.
+        let is_protected = password.is_some() || listen.is_none() && self.tls_client_authority.is_some();
+        if is_open && !is_protected && !self.without_password {
+            return Err(Failure::Usage(
+                "other machines could connect without a password; give --password-file, or --without-password if that is \
+                 meant"
+                    .into(),
+            ));
+        }
+        let tls = match (self.tls, self.tls_certificate, self.tls_key) {
+            (Some(address), Some(certificate), Some(key)) => {
+                Some((address, TlsFiles { certificate, key, client_authority: self.tls_client_authority }))
+            }
+            _ => None,
+        };
+        Ok(Config {
+            listen,
+            tls,
+            metrics: self.metrics,
+            databases: usize::from(self.databases),
+            password,
+            max_clients: self.max_clients,
+            sync: match self.sync {
+                Sync::Always => SyncPolicy::Always,
+                Sync::Everysec => SyncPolicy::EverySecond,
+                Sync::No => SyncPolicy::No,
+            },
+            timeout_seconds: self.timeout,
+            memory_budget_bytes: self.memory_budget,
+            ..Config::new(self.db)
+        })
+    }
+}
+
+/// The password in a file, without the end of its line.
+fn read_password(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::io(&path.display().to_string(), &error))?;
+    let password = text.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        return Err(Failure::Usage(format!("{}: the file is empty; write the password into it", path.display())));
+    }
+    Ok(password.into())
+}

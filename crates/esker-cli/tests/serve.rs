@@ -1,0 +1,127 @@
+//! `esker serve` as a process: its start, its end, and what survives both kinds of end.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Sandbox, command, fails};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A server, and a connection to it.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    /// Starts a server, and reads its log until it says where it listens.
+    fn start(db: &str, more: &[&str]) -> Served {
+        let mut arguments = vec!["serve", "--db", db, "--listen", "127.0.0.1:0"];
+        arguments.extend(more);
+        let mut child =
+            command(&arguments).env_remove("ESKER_LOG").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("the server is ready") {
+            line.clear();
+            assert!(log.read_line(&mut line).unwrap() > 0, "the server has ended");
+        }
+        // The rest is read, so that the server is never held up by its log.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let (_, rest) = line.split_once("plain: Some(").unwrap();
+        Served { child, address: rest.split(')').next().unwrap().to_string() }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    fn terminate(mut self) {
+        let ended = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(ended.success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a line, and returns the first line of the reply.
+fn ask(stream: &mut TcpStream, line: &str) -> String {
+    stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    let mut reply = Vec::new();
+    let mut byte = [0];
+    while !reply.ends_with(b"\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        reply.push(byte[0]);
+    }
+    String::from_utf8(reply).unwrap().trim_end().to_string()
+}
+
+/// What was acknowledged survives the process, whatever ends it.
+#[test]
+fn acknowledged_writes_survive_the_process() {
+    let sandbox = Sandbox::new("serve-kill");
+    let db = sandbox.text("data");
+    for (round, sync) in ["always", "everysec", "no"].into_iter().enumerate() {
+        let mut served = Served::start(&db, &["--sync", sync]);
+        let mut stream = served.connect();
+        for number in 1..=200 {
+            assert_eq!(ask(&mut stream, "INCR n"), format!(":{}", round * 200 + number));
+        }
+        served.child.kill().unwrap();
+        served.child.wait().unwrap();
+    }
+    let served = Served::start(&db, &[]);
+    assert_eq!(ask(&mut served.connect(), "INCR n"), ":601");
+    served.terminate();
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    let sandbox = Sandbox::new("serve-signal");
+    let db = sandbox.text("data");
+    let served = Served::start(&db, &[]);
+    let (mut writer, mut waiting) = (served.connect(), served.connect());
+    assert_eq!(ask(&mut writer, "RPUSH l a"), ":1");
+    waiting.write_all(b"BLPOP other 0\r\n").unwrap();
+    served.terminate();
+    let mut rest = String::new();
+    let _ = waiting.read_to_string(&mut rest);
+    assert!(rest.is_empty() || rest == "*-1\r\n", "{rest}");
+    // The other commands read what it wrote.
+    assert!(common::ok(&["keyspaces", "--db", &db]).contains("0.elements"));
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    let sandbox = Sandbox::new("serve-refused");
+    let db = sandbox.text("data");
+    let refused = |arguments: &[&str], code: i32, text: &str| {
+        let mut all = vec!["serve", "--db", &db];
+        all.extend(arguments);
+        let error = fails(code, &all);
+        assert!(error.contains(text), "{error}");
+    };
+    refused(&["--listen", "0.0.0.0:0"], 2, "without a password");
+    refused(&["--listen", "nowhere"], 2, "--listen");
+    refused(&["--no-listen"], 2, "--tls");
+    refused(&["--log", "=nonsense="], 2, "--log");
+    refused(&["--password-file", &sandbox.text("missing")], 1, "check the path");
+    let tls = sandbox.text("no.pem");
+    std::fs::write(&tls, "").unwrap();
+    let arguments = ["--no-listen", "--tls", "127.0.0.1:0", "--tls-certificate", &tls, "--tls-key", &tls];
+    refused(&arguments, 1, "no certificate");
+    let served = Served::start(&db, &[]);
+    refused(&["--listen", "127.0.0.1:0"], 1, "lock");
+    let other = sandbox.text("other");
+    let error = fails(1, &["serve", "--db", &other, "--listen", &served.address]);
+    assert!(error.contains("choose another address or port"), "{error}");
+    served.terminate();
+}

@@ -1,0 +1,195 @@
+//! The simulated network: messages between replicas of one process.
+
+use super::super::world::pause;
+use super::replicas::Machine;
+use crate::{SnapshotFiles, TransferReply, TypeConfig, Vote};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
+use openraft::{BasicNode, OptionalSend, Raft};
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A replica as others reach it.
+#[derive(Clone)]
+pub struct Reachable {
+    pub raft: Raft<TypeConfig, Machine>,
+    pub machine: Machine,
+    /// How often the node has started: what an earlier start sent is lost with it.
+    pub start: u64,
+}
+
+/// The network of a cluster.
+#[derive(Clone)]
+pub struct Network {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    reachable: BTreeMap<u64, Reachable>,
+    /// From, to.
+    cut: BTreeSet<(u64, u64)>,
+    random: StdRng,
+    installed: u64,
+}
+
+/// The bytes of a snapshot in a message.
+const PIECE: usize = 512;
+
+impl Network {
+    pub fn new(random: StdRng) -> Network {
+        let (reachable, cut) = (BTreeMap::new(), BTreeSet::new());
+        Network { state: Arc::new(Mutex::new(State { reachable, cut, random, installed: 0 })) }
+    }
+
+    pub fn join(&self, node: u64, reachable: Reachable) {
+        self.state.lock().reachable.insert(node, reachable);
+    }
+
+    pub fn leave(&self, node: u64) -> Option<Reachable> {
+        self.state.lock().reachable.remove(&node)
+    }
+
+    pub fn reach(&self, node: u64) -> Option<Reachable> {
+        self.state.lock().reachable.get(&node).cloned()
+    }
+
+    /// Cuts these lines, and no other.
+    pub fn cut(&self, lines: impl IntoIterator<Item = (u64, u64)>) {
+        self.state.lock().cut = lines.into_iter().collect();
+    }
+
+    pub fn installed(&self) -> u64 {
+        self.state.lock().installed
+    }
+
+    /// Lets a message pass, after a while, or loses it.
+    async fn pass(&self, from: u64, to: u64) -> Result<(), String> {
+        let (delay, is_lost) = {
+            let random = &mut self.state.lock().random;
+            let delay =
+                if random.random_range(0..20) == 0 { random.random_range(0..200) } else { random.random_range(0..10) };
+            (delay, random.random_range(0..50) == 0)
+        };
+        pause(Duration::from_millis(delay)).await;
+        let is_cut = self.state.lock().cut.contains(&(from, to));
+        if is_lost || is_cut { Err(format!("the message from {from} to {to} is lost")) } else { Ok(()) }
+    }
+}
+
+/// What a start of a node sends with.
+#[derive(Clone)]
+pub struct Sender {
+    pub network: Network,
+    pub node: u64,
+    pub start: u64,
+}
+
+/// The line from a node to another one.
+pub struct Line {
+    sender: Sender,
+    target: u64,
+}
+
+impl RaftNetworkFactory<TypeConfig> for Sender {
+    type Network = Line;
+
+    async fn new_client(&mut self, target: u64, _node: &BasicNode) -> Line {
+        Line { sender: self.clone(), target }
+    }
+}
+
+impl Line {
+    /// Brings a message there, has it answered, and brings the answer back.
+    async fn call<T, F: Future<Output = Result<T, String>>>(
+        &self,
+        option: &RPCOption,
+        answer: impl FnOnce(Reachable) -> F,
+    ) -> Result<T, String> {
+        let Sender { network, node, start } = &self.sender;
+        let exchange = async {
+            let is_current = || network.reach(*node).is_some_and(|reachable| reachable.start == *start);
+            if !is_current() {
+                return Err("the sender is gone".to_string());
+            }
+            network.pass(*node, self.target).await?;
+            let target = network.reach(self.target).ok_or("the target is down")?;
+            let answer = answer(target).await?;
+            network.pass(self.target, *node).await?;
+            if is_current() { Ok(answer) } else { Err("the sender is gone".into()) }
+        };
+        tokio::time::timeout(option.hard_ttl(), exchange).await.unwrap_or_else(|_| Err("no answer in time".into()))
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn unreachable(why: String) -> RPCError<TypeConfig> {
+    RPCError::Unreachable(Unreachable::from_string(why))
+}
+
+impl RaftNetworkV2<TypeConfig> for Line {
+    type SnapshotData = SnapshotFiles;
+
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let answer = |target: Reachable| async move { target.raft.append_entries(rpc).await.map_err(text) };
+        self.call(&option, answer).await.map_err(unreachable)
+    }
+
+    async fn vote(
+        &mut self,
+        rpc: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let answer = |target: Reachable| async move { target.raft.vote(rpc).await.map_err(text) };
+        self.call(&option, answer).await.map_err(unreachable)
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: crate::Snapshot,
+        _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        option: RPCOption,
+    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        let lost = |why: String| StreamingError::Network(NetworkError::from_string(why));
+        let files = snapshot.snapshot;
+        let mut request = files.begin();
+        loop {
+            let message = request.clone();
+            let receive = |target: Reachable| async move { target.machine.receive(message).map_err(text) };
+            // A message that is lost is sent again, so that a transfer is seldom begun anew.
+            match self.call(&option, receive).await {
+                Ok(TransferReply::Wanted(place)) => {
+                    request = files.piece(place, PIECE).map_err(|error| lost(text(error)))?
+                }
+                Ok(TransferReply::Complete) => break,
+                Ok(TransferReply::Unknown) => request = files.begin(),
+                Err(why) => return Err(lost(why)),
+            }
+        }
+        let meta = snapshot.meta;
+        let install = |target: Reachable| async move {
+            let received = target.machine.received().ok_or("it was replaced by another one")?;
+            if received.manifest().meta().map_err(text)? != meta {
+                return Err("another snapshot has arrived".to_string());
+            }
+            let snapshot = crate::Snapshot { meta, snapshot: received };
+            target.raft.install_full_snapshot(vote, snapshot).await.map_err(text)
+        };
+        let installed = self.call(&RPCOption::new(Duration::from_secs(5)), install).await.map_err(lost)?;
+        self.sender.network.state.lock().installed += 1;
+        Ok(installed)
+    }
+}

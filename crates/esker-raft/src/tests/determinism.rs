@@ -1,0 +1,225 @@
+//! Replicas apply the same entries to the same state: time, sessions, and what notices a replica
+//! that does not.
+
+use super::history::{hash, key_value, options, payload};
+use super::world::{apply, entry, put, small};
+use crate::{Apply, Context, Error, KeyValue, KeyValueAnswer, Operation, Rejection, Reply, Request, StateMachine};
+use esker::env::mem::MemEnv;
+use esker::{Db, Keyspace};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn open<A: Apply>(env: &MemEnv, apply: A) -> StateMachine<A> {
+    try_open(env, apply).unwrap()
+}
+
+fn try_open<A: Apply>(env: &MemEnv, apply: A) -> crate::Result<StateMachine<A>> {
+    StateMachine::open("state", apply, options(Arc::new(env.clone()), small()))
+}
+
+fn done(values: Vec<Option<Vec<u8>>>) -> Reply {
+    Reply::Applied(postcard::to_stdvec(&KeyValueAnswer::Done(values)).unwrap())
+}
+
+fn get(keyspace: &str, key: &str) -> Operation {
+    Operation::Get { keyspace: keyspace.into(), key: key.into() }
+}
+
+fn add(amount: u64) -> Operation {
+    Operation::Merge { keyspace: "sums".into(), key: b"sum".into(), operand: amount.to_le_bytes().into() }
+}
+
+fn sum(amount: u64) -> Reply {
+    done(vec![Some(amount.to_le_bytes().into())])
+}
+
+#[test]
+fn what_expires_is_decided_by_the_time_of_entries_alone() {
+    let env = MemEnv::new();
+    let machine = open(&env, key_value());
+    let lease = |ttl_ms| apply(vec![put("leases", "a", "mine", Some(ttl_ms))]);
+    machine.apply(&entry(1, 1, 1_000, lease(500))).unwrap();
+    // The entry's time, not the sum of what passed.
+    assert_eq!(
+        machine.apply(&entry(1, 2, 1_499, apply(vec![get("leases", "a")]))).unwrap(),
+        done(vec![Some(b"mine".into())])
+    );
+    // No clock of this replica makes it go.
+    let machine = {
+        drop(machine);
+        open(&env, key_value())
+    };
+    let leases = |machine: &StateMachine<KeyValue>| machine.database().keyspaces()["leases"].get("a").unwrap();
+    assert!(leases(&machine).is_some());
+    assert_eq!(machine.apply(&entry(1, 3, 1_500, apply(vec![get("leases", "a")]))).unwrap(), done(vec![None]));
+    assert!(leases(&machine).is_none());
+    // A leader with a slower clock does not bring it back.
+    assert_eq!(machine.apply(&entry(2, 4, 1_200, apply(vec![get("leases", "a")]))).unwrap(), done(vec![None]));
+    assert_eq!(machine.database().time_ms(), 1_500);
+    // Its leases run from the time that holds.
+    machine.apply(&entry(2, 5, 1_200, lease(100))).unwrap();
+    assert_eq!(
+        machine.apply(&entry(2, 6, 1_599, apply(vec![get("leases", "a")]))).unwrap(),
+        done(vec![Some(b"mine".into())])
+    );
+    assert_eq!(machine.apply(&entry(2, 7, 1_600, apply(vec![get("leases", "a")]))).unwrap(), done(vec![None]));
+}
+
+#[test]
+fn a_repeated_request_of_a_session_is_applied_once() {
+    let env = MemEnv::new();
+    let machine = open(&env, key_value());
+    assert_eq!(machine.apply(&entry(1, 1, 0, Request::OpenSession)).unwrap(), Reply::SessionOpened(1));
+    let once = |number, amount| {
+        let payload = payload(vec![add(amount), get("sums", "sum")]);
+        Request::ApplyOnce { session: 1, number, payload }
+    };
+    assert_eq!(machine.apply(&entry(1, 2, 0, once(1, 5))).unwrap(), sum(5));
+    assert_eq!(machine.apply(&entry(1, 3, 0, once(1, 5))).unwrap(), sum(5));
+    let machine = {
+        drop(machine);
+        open(&env, key_value())
+    };
+    assert_eq!(machine.apply(&entry(1, 4, 0, once(1, 5))).unwrap(), sum(5));
+    assert_eq!(machine.apply(&entry(1, 5, 0, once(2, 3))).unwrap(), sum(8));
+    assert_eq!(machine.apply(&entry(1, 6, 0, once(1, 5))).unwrap(), Reply::Superseded { newest: 2 });
+    // A refusal is an answer, too, and kept.
+    let refused =
+        Request::ApplyOnce { session: 1, number: 3, payload: payload(vec![add(1), put("none", "a", "", None)]) };
+    let reply = machine.apply(&entry(1, 7, 0, refused.clone())).unwrap();
+    assert!(matches!(&reply, Reply::Rejected(why) if why.contains("none")), "{reply:?}");
+    assert_eq!(machine.apply(&entry(1, 8, 0, refused)).unwrap(), reply);
+    assert_eq!(machine.apply(&entry(1, 9, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(8));
+    let unknown = Request::ApplyOnce { session: 2, number: 1, payload: payload(vec![add(1)]) };
+    assert_eq!(machine.apply(&entry(1, 10, 0, unknown)).unwrap(), Reply::UnknownSession);
+    // A session that is not used for an hour is forgotten, by the time of entries.
+    assert_eq!(
+        machine.apply(&entry(1, 11, 3_599_999, once(4, 1))).unwrap(),
+        done(vec![Some(9u64.to_le_bytes().into())])
+    );
+    assert_eq!(machine.apply(&entry(1, 12, 7_199_999, once(5, 1))).unwrap(), Reply::UnknownSession);
+    assert_eq!(machine.apply(&entry(1, 13, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
+}
+
+#[test]
+fn an_entry_is_not_applied_again() {
+    let machine = open(&MemEnv::new(), key_value());
+    machine.apply(&entry(1, 1, 0, apply(vec![add(1)]))).unwrap();
+    assert!(matches!(machine.apply(&entry(1, 1, 0, apply(vec![add(1)]))), Err(Error::InvalidArgument { .. })));
+    // It does not know what happened, and stops.
+    assert!(matches!(machine.apply(&entry(1, 2, 0, apply(vec![add(1)]))), Err(Error::Stopped { .. })));
+}
+
+/// The built-in commands, with a fault.
+struct Faulty {
+    inner: KeyValue,
+    /// Every payload is applied twice.
+    twice: bool,
+    /// What a clock of this replica shows, instead of the time of the entry.
+    local_clock_ms: Option<u64>,
+}
+
+impl Apply for Faulty {
+    type Keyspaces = BTreeMap<String, Keyspace>;
+
+    fn open(&self, db: &Db) -> esker::Result<Self::Keyspaces> {
+        self.inner.open(db)
+    }
+
+    fn apply(&self, context: &mut Context<'_, Self::Keyspaces>, payload: &[u8]) -> Result<Vec<u8>, Rejection> {
+        context.time_ms = self.local_clock_ms.unwrap_or(context.time_ms);
+        if self.twice {
+            self.inner.apply(context, payload)?;
+        }
+        self.inner.apply(context, payload)
+    }
+}
+
+/// Compares a replica with a fault with one without, after some entries; what it says.
+fn compare(twice: bool, local_clock_ms: Option<u64>) -> crate::Result<Reply> {
+    let good = open(&MemEnv::new(), key_value());
+    let disk = MemEnv::new();
+    let faulty = || Faulty { inner: key_value(), twice, local_clock_ms };
+    let bad = open(&disk, faulty());
+    let entries = [
+        apply(vec![put("names", "a", "1", None), put("names", "b", "2", None)]),
+        apply(vec![add(1)]),
+        apply(vec![put("leases", "a", "mine", Some(1_000))]),
+        Request::OpenSession,
+        Request::Hash,
+    ];
+    for (index, request) in entries.into_iter().enumerate() {
+        let entry = entry(1, index as u64, 10_000, request);
+        good.apply(&entry)?;
+        bad.apply(&entry)?;
+    }
+    let hashes = good.hashes(4)?.unwrap();
+    assert_eq!(hashes, hash(&good.database()));
+    // What is written after the mark is not compared.
+    let later = entry(1, 5, 10_000, apply(vec![put("names", "c", "3", None)]));
+    good.apply(&later)?;
+    bad.apply(&later)?;
+    let compared = entry(1, 6, 10_000, Request::Compare { index: 4, hashes });
+    good.apply(&compared)?;
+    let reply = bad.apply(&compared);
+    if reply.is_err() {
+        // It stays stopped, and passes nothing on.
+        assert!(matches!(bad.apply(&entry(1, 7, 10_000, Request::Hash)), Err(Error::Stopped { .. })));
+        assert!(matches!(bad.build(), Err(Error::Stopped { .. })));
+        drop(bad);
+        assert!(matches!(try_open(&disk, faulty()).err(), Some(Error::Stopped { .. })));
+    }
+    reply
+}
+
+#[test]
+fn a_comparison_of_equal_states_says_nothing() {
+    assert_eq!(compare(false, None).unwrap(), Reply::None);
+}
+
+#[test]
+fn a_replica_that_applies_twice_is_stopped() {
+    let Err(Error::Diverged(difference)) = compare(true, None) else { panic!("it was not noticed") };
+    assert_eq!(difference.here.as_ref().unwrap().keyspace, "sums");
+    assert!(difference.to_string().contains("after entry 4"), "{difference}");
+}
+
+#[test]
+fn a_replica_with_a_clock_of_its_own_is_stopped() {
+    let Err(Error::Diverged(difference)) = compare(false, Some(10_001)) else { panic!("it was not noticed") };
+    assert_eq!(difference.here.as_ref().unwrap().keyspace, "leases");
+}
+
+#[test]
+fn a_comparison_with_a_state_that_was_not_hashed_here_says_nothing() {
+    let machine = open(&MemEnv::new(), key_value());
+    let compared = entry(1, 6, 0, Request::Compare { index: 4, hashes: Vec::new() });
+    assert_eq!(machine.apply(&compared).unwrap(), Reply::None);
+    assert_eq!(machine.hashes(4).unwrap(), None);
+}
+
+#[test]
+fn what_the_engine_refuses_at_the_commit_is_refused_and_stops_nothing() {
+    let machine = open(&MemEnv::new(), key_value());
+    machine.apply(&entry(1, 1, 0, Request::OpenSession)).unwrap();
+    let request = Request::ApplyOnce { session: 1, number: 1, payload: payload(vec![put("names", "b", "", None)]) };
+    // It takes a batch of 4 GiB; the commit acts as if this were one.
+    crate::planted::refuse_next_commit();
+    let reply = machine.apply(&entry(1, 2, 0, request.clone())).unwrap();
+    let Reply::Rejected(why) = &reply else { panic!("{reply:?}") };
+    assert!(why.contains("4 GiB"), "{why}");
+    assert_eq!(machine.apply(&entry(1, 3, 0, request)).unwrap(), reply);
+    let names = apply(vec![get("names", "b")]);
+    assert_eq!(machine.apply(&entry(1, 4, 0, names)).unwrap(), done(vec![None]));
+}
+
+#[test]
+fn operands_that_cannot_be_combined_are_a_refusal_of_what_reads_them() {
+    let sums = || put("sums", "sum", "no number", None);
+    let machine = open(&MemEnv::new(), key_value());
+    machine.apply(&entry(1, 1, 0, apply(vec![sums(), add(1)]))).unwrap();
+    let reply = machine.apply(&entry(1, 2, 0, apply(vec![put("names", "b", "", None), get("sums", "sum")]))).unwrap();
+    assert!(matches!(&reply, Reply::Rejected(why) if why.contains("uint64add")), "{reply:?}");
+    let names = apply(vec![get("names", "b")]);
+    assert_eq!(machine.apply(&entry(1, 3, 0, names)).unwrap(), done(vec![None]));
+}

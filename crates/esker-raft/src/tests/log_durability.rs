@@ -1,0 +1,332 @@
+//! The log beyond openraft's suite: opened again after every step, after a power loss at every call
+//! of the disk, and after an error of every call.
+//!
+//! Every operation of the log is one write, so that what is found must be the log after some number
+//! of operations: all that were acknowledged as durable, and none that was not begun.
+
+use super::world::{blank, entry, images, log_id, membership, random, run, seed, small_on, value};
+use crate::{Entry, Error, Executor, LeaderId, LogId, LogStore, Request, TypeConfig, Vote};
+use esker::Db;
+use esker::env::Env;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::{CrashMode, MemEnv};
+use openraft::RaftLogReader;
+use openraft::entry::RaftEntry;
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+use rand::RngExt;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The node whose log it is; others are voted for, too.
+const NODE: u64 = 3;
+
+/// What a log holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Model {
+    vote: Option<Vote>,
+    committed: Option<LogId>,
+    purged: Option<LogId>,
+    entries: BTreeMap<u64, Entry>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Vote(Vote),
+    Append(Vec<Entry>),
+    Committed(LogId),
+    Truncate(Option<LogId>),
+    Purge(LogId),
+}
+
+impl Step {
+    /// Whether it is durable when it has returned, with all before it.
+    fn is_durable(&self) -> bool {
+        matches!(self, Step::Vote(_) | Step::Append(_))
+    }
+
+    fn change(&self, model: &mut Model) {
+        match self {
+            Step::Vote(vote) => model.vote = Some(*vote),
+            Step::Append(entries) => {
+                model.entries.extend(entries.iter().map(|entry| (entry.index(), entry.clone())));
+            }
+            Step::Committed(id) => model.committed = Some(*id),
+            Step::Truncate(last) => model.entries.retain(|index, _| last.is_some_and(|last| *index <= last.index())),
+            Step::Purge(id) => {
+                model.entries.retain(|index, _| *index > id.index());
+                model.purged = Some(*id);
+            }
+        }
+    }
+
+    async fn run(&self, log: &mut LogStore) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        match self.clone() {
+            Step::Vote(vote) => log.save_vote(&vote).await.map_err(|error| text(&error)),
+            Step::Append(entries) => log.blocking_append(entries).await.map_err(|error| text(&error)),
+            Step::Committed(id) => log.save_committed(Some(id)).await.map_err(|error| text(&error)),
+            Step::Truncate(last) => log.truncate_after(last).await.map_err(|error| text(&error)),
+            Step::Purge(id) => log.purge(id).await.map_err(|error| text(&error)),
+        }
+    }
+}
+
+/// Steps as a replica makes them, and the log after each number of them.
+fn script(seed: u64, length: usize) -> (Vec<Step>, Vec<Model>) {
+    let mut random = random(seed);
+    let (mut steps, mut models) = (Vec::new(), vec![Model::default()]);
+    let mut term = 1;
+    while steps.len() < length {
+        let model = models.last().unwrap();
+        let last = model.entries.keys().last().copied().or(model.purged.map(|id| id.index()));
+        let next = last.map_or(0, |last| last + 1);
+        let step = match random.random_range(0..10) {
+            0 | 1 => {
+                term += 1;
+                let (voted, node) = (random.random_range(0..2) == 0, random.random_range(1..4));
+                Step::Vote(if voted { Vote::new(term, node) } else { Vote::new_committed(term, node) })
+            }
+            2 if !model.entries.is_empty() => {
+                let index = *model.entries.keys().nth(random.random_range(0..model.entries.len())).unwrap();
+                Step::Committed(model.entries[&index].log_id())
+            }
+            3 if model.entries.len() > 4 => {
+                let index = *model.entries.keys().nth(random.random_range(2..model.entries.len())).unwrap();
+                term += 1;
+                Step::Truncate(Some(model.entries[&index].log_id()))
+            }
+            4 if model.entries.len() > 8 => {
+                let index = *model.entries.keys().nth(random.random_range(0..4)).unwrap();
+                Step::Purge(model.entries[&index].log_id())
+            }
+            // Past the end, as after a snapshot was installed.
+            5 if random.random_range(0..6) == 0 => Step::Purge(log_id(term, next + 5)),
+            6 if random.random_range(0..6) == 0 && model.purged.is_none() => Step::Truncate(None),
+            _ => {
+                let entries = (next..next + random.random_range(1..5)).map(|index| match random.random_range(0..6) {
+                    0 => blank(term, index),
+                    1 => membership(term, index, &[1, 2, 3]),
+                    _ => entry(term, index, index * 10, Request::Apply(value(&mut random))),
+                });
+                Step::Append(entries.collect())
+            }
+        };
+        let mut model = model.clone();
+        step.change(&mut model);
+        models.push(model);
+        steps.push(step);
+    }
+    (steps, models)
+}
+
+/// What the next open shows of a log: the replica leads no more.
+fn opened_again(model: &Model) -> Model {
+    let demoted = |vote: Vote| match *vote.leader_id() {
+        LeaderId { term, node_id: NODE } => Vote::new(term, NODE),
+        _ => vote,
+    };
+    Model { vote: model.vote.map(demoted), ..model.clone() }
+}
+
+fn open(env: Arc<dyn Env>) -> crate::Result<LogStore> {
+    LogStore::open(&Db::open("log", small_on(&env))?, NODE, Executor::InPlace)
+}
+
+/// What the log holds, as openraft reads it.
+async fn contents(log: &mut LogStore) -> std::io::Result<Model> {
+    let entries = log.try_get_log_entries(..).await?;
+    let state = log.get_log_state().await?;
+    let model = Model {
+        vote: log.read_vote().await?,
+        committed: log.read_committed().await?,
+        purged: state.last_purged_log_id,
+        entries: entries.into_iter().map(|entry| (entry.index(), entry)).collect(),
+    };
+    let last = model.entries.values().last().map(|entry| entry.log_id()).or(model.purged);
+    assert_eq!(state.last_log_id, last);
+    Ok(model)
+}
+
+/// The log on that disk is one of `models[least..=most]`; says which.
+async fn check(env: MemEnv, models: &[Model], least: usize, most: usize) -> Result<usize, String> {
+    let mut log = open(Arc::new(env)).map_err(|error| format!("it does not open: {error}"))?;
+    let found = contents(&mut log).await.map_err(|error| format!("it cannot be read: {error}"))?;
+    let place = (least..=most).find(|&place| opened_again(&models[place]) == found);
+    place.ok_or_else(|| format!("after {least} to {most} steps, of which the first are durable, it holds {found:#?}"))
+}
+
+#[test]
+fn a_log_opened_again_after_every_step_is_the_same() {
+    let (steps, models) = script(seed(1), 120);
+    run(async {
+        let env = MemEnv::new();
+        let mut log = open(Arc::new(env.clone())).unwrap();
+        for (number, step) in steps.iter().enumerate() {
+            step.run(&mut log).await.unwrap();
+            let mut expected = models[number + 1].clone();
+            if !matches!(step, Step::Vote(_)) {
+                expected = opened_again(&expected);
+            }
+            assert_eq!(contents(&mut log).await.unwrap(), expected, "step {number}: {step:?}");
+            // The process is killed; the next one goes on.
+            let killed = env.kill();
+            check(killed, &models, number + 1, number + 1).await.unwrap();
+            drop(log);
+            log = open(Arc::new(env.clone())).unwrap();
+            let expected = opened_again(&models[number + 1]);
+            assert_eq!(contents(&mut log).await.unwrap(), expected, "opened again after step {number}");
+        }
+    });
+}
+
+/// Runs the script until something fails, and says how many steps were begun, and up to which
+/// one they are durable.
+async fn run_until_it_fails(steps: &[Step], log: crate::Result<LogStore>) -> (usize, usize) {
+    let Ok(mut log) = log else { return (0, 0) };
+    let (mut begun, mut durable) = (0, 0);
+    for step in steps {
+        begun += 1;
+        if step.run(&mut log).await.is_err() {
+            break;
+        }
+        if step.is_durable() {
+            durable = begun;
+        }
+    }
+    (begun, durable)
+}
+
+/// Cuts the power at every call of the disk, and checks what may be left. How many images were
+/// checked, or what was wrong with one.
+async fn lose_power_everywhere(
+    seed: u64,
+    steps: &[Step],
+    models: &[Model],
+    plant: impl Fn(&LogStore),
+) -> Result<u64, String> {
+    let env = MemEnv::new();
+    let log = open(Arc::new(env.clone()));
+    plant(log.as_ref().unwrap());
+    run_until_it_fails(steps, log).await;
+    let (calls, mut checked) = (env.mutations(), 0);
+    for call in 0..calls {
+        let env = MemEnv::new();
+        env.crash_after(call);
+        let log = open(Arc::new(env.clone()));
+        if let Ok(log) = &log {
+            plant(log);
+        }
+        let (begun, durable) = run_until_it_fails(steps, log).await;
+        for image in images(&env, seed ^ call) {
+            checked += 1;
+            let found = check(image, models, durable, begun).await;
+            found.map_err(|what| format!("power loss at call {call} of {calls}, in step {begun}: {what}"))?;
+        }
+    }
+    Ok(checked)
+}
+
+#[test]
+fn a_power_loss_at_any_call_loses_nothing_durable() {
+    let seed = seed(2);
+    let (steps, models) = script(seed, 60);
+    let checked = run(lose_power_everywhere(seed, &steps, &models, |_| {})).unwrap();
+    println!("{checked} images");
+    assert!(checked > 500, "{checked} images");
+}
+
+#[test]
+fn a_vote_without_its_sync_is_noticed() {
+    let (steps, models) = script(seed(2), 60);
+    let plant = |log: &LogStore| log.planted().lost_votes.store(true, Ordering::Relaxed);
+    let noticed = run(lose_power_everywhere(2, &steps, &models, plant)).unwrap_err();
+    assert!(noticed.contains("power loss"), "{noticed}");
+}
+
+#[test]
+fn an_acknowledgement_before_the_sync_is_noticed() {
+    let (steps, models) = script(seed(2), 60);
+    let plant = |log: &LogStore| log.planted().early_acknowledgement.store(true, Ordering::Relaxed);
+    let noticed = run(lose_power_everywhere(2, &steps, &models, plant)).unwrap_err();
+    assert!(noticed.contains("power loss"), "{noticed}");
+}
+
+#[test]
+fn an_error_of_any_call_loses_nothing_durable() {
+    let (steps, models) = script(seed(3), 40);
+    let actions = [
+        Action::Fail(ErrorKind::Other),
+        Action::Fail(ErrorKind::StorageFull),
+        Action::FailAfter(ErrorKind::Other),
+        Action::Partial { kind: ErrorKind::Other, bytes: 5 },
+    ];
+    let (mut runs, mut failed) = (0, 0);
+    for (action, forever) in actions.into_iter().flat_map(|action| [(action, false), (action, true)]) {
+        for call in 0.. {
+            let disk = MemEnv::new();
+            let faulty = FaultEnv::new(Arc::new(disk.clone()));
+            let rule = Rule::new(Class::Any, call, action);
+            faulty.add(if forever { rule.from_then_on() } else { rule });
+            let (begun, durable) = run(async { run_until_it_fails(&steps, open(Arc::new(faulty.clone()))).await });
+            if faulty.fired() == 0 {
+                break;
+            }
+            runs += 1;
+            failed += u64::from(begun < steps.len());
+            for image in [disk.kill(), disk.crash(&CrashMode::LoseAll, 0), disk.crash(&CrashMode::Random, call)] {
+                let found = run(check(image, &models, durable, begun));
+                found.unwrap_or_else(|what| panic!("{action:?} at call {call}, in step {begun}: {what}"));
+            }
+        }
+    }
+    println!("{runs} runs with an error, {failed} ended by it");
+    assert!(runs > 500 && failed > 100, "{runs} runs, {failed} failed");
+}
+
+#[test]
+fn appends_that_wait_share_a_sync() {
+    run(async {
+        let mut log = open(Arc::new(MemEnv::new())).unwrap();
+        let mut waiting = Vec::new();
+        for index in 0..64 {
+            let (sender, receiver) = <TypeConfig as openraft::type_config::TypeConfigExt>::oneshot();
+            log.append([blank(1, index)], openraft::storage::IOFlushed::signal(sender)).await.unwrap();
+            waiting.push(receiver);
+        }
+        for receiver in waiting {
+            receiver.await.unwrap().unwrap();
+        }
+        let stats = log.stats();
+        assert_eq!((stats.appends, stats.entries_appended, stats.syncs), (64, 64, 1));
+    });
+}
+
+#[test]
+fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
+    run(async {
+        let mut log = open(Arc::new(MemEnv::new())).unwrap();
+        log.blocking_append((0..4).map(|index| blank(1, index))).await.unwrap();
+        log.blocking_append([blank(1, 6)]).await.unwrap();
+        let error = log.try_get_log_entries(0..10).await.unwrap_err();
+        assert!(error.to_string().contains("lacks entry 4"), "{error}");
+        assert_eq!(log.try_get_log_entries(1..3).await.unwrap().len(), 2);
+        assert!(log.try_get_log_entries(3..3).await.unwrap().is_empty());
+        let large = |index| entry(1, index, 0, Request::Apply(vec![7; 3 << 20]));
+        log.truncate_after(Some(log_id(1, 0))).await.unwrap();
+        log.blocking_append((1..4).map(large)).await.unwrap();
+        assert_eq!(log.limited_get_log_entries(1, 4).await.unwrap().len(), 1);
+        assert_eq!(log.try_get_log_entries(1..4).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn the_log_of_another_node_is_refused() {
+    let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+    let db = Db::open("log", small_on(&env)).unwrap();
+    LogStore::open(&db, 1, Executor::InPlace).unwrap();
+    let refused = LogStore::open(&db, 2, Executor::InPlace).err();
+    assert!(matches!(refused, Some(Error::InvalidArgument { .. })), "{refused:?}");
+    LogStore::open(&db, 1, Executor::InPlace).unwrap();
+}

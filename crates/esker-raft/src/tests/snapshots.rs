@@ -1,0 +1,295 @@
+//! Snapshots: sent piece by piece over a line that breaks, and installed in one step.
+
+use super::history::{Expected, hash, key_value, options};
+use super::world::{images, random, seed, small};
+use crate::{Error, KeyValue, Place, SnapshotFiles, SnapshotManifest, StateMachine, TransferReply, TransferRequest};
+use esker::env::Env;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::{CrashMode, MemEnv};
+use rand::RngExt;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+const PIECE: usize = 100;
+
+fn open(env: &MemEnv) -> crate::Result<StateMachine<KeyValue>> {
+    open_on(Arc::new(env.clone()))
+}
+
+fn open_on(env: Arc<dyn Env>) -> crate::Result<StateMachine<KeyValue>> {
+    StateMachine::open("state", key_value(), options(env, small()))
+}
+
+/// A machine that has applied so many entries, durably.
+fn machine(env: &MemEnv, expected: &Expected, entries: usize) -> StateMachine<KeyValue> {
+    let machine = open(env).unwrap();
+    for entry in &expected.entries[..entries] {
+        machine.apply(entry).unwrap();
+    }
+    machine.database().db().sync().unwrap();
+    machine
+}
+
+/// Sends until the other side has everything; the bytes that were sent.
+fn send(from: &SnapshotFiles, to: &StateMachine<KeyValue>) -> crate::Result<u64> {
+    let mut sent = 0;
+    let mut reply = to.receive(from.begin())?;
+    while let TransferReply::Wanted(place) = reply {
+        let piece = from.piece(place, PIECE)?;
+        if let TransferRequest::Piece { bytes, .. } = &piece {
+            sent += bytes.len() as u64;
+        }
+        reply = to.receive(piece)?;
+    }
+    assert_eq!(reply, TransferReply::Complete);
+    Ok(sent)
+}
+
+#[test]
+fn a_snapshot_is_received_over_a_line_that_breaks_and_a_replica_that_restarts() {
+    let seed = seed(21);
+    let expected = Expected::of(seed, 200);
+    let (leader_disk, disk) = (MemEnv::new(), MemEnv::new());
+    let files = machine(&leader_disk, &expected, 150).build().unwrap();
+    let mut random = random(seed);
+    let mut follower = machine(&disk, &expected, 20);
+    let (mut sent, mut last) = (0, None);
+    let mut reply = follower.receive(files.begin()).unwrap();
+    let mut restarts = 0;
+    while let TransferReply::Wanted(place) = reply {
+        let piece = files.piece(place, PIECE).unwrap();
+        match random.random_range(0..10) {
+            // Lost.
+            0 => {}
+            // Comes twice, and one from before comes again.
+            1 => {
+                follower.receive(piece.clone()).unwrap();
+                follower.receive(piece.clone()).unwrap();
+                follower.receive(last.clone().unwrap_or_else(|| piece.clone())).unwrap();
+            }
+            _ => {
+                follower.receive(piece.clone()).unwrap();
+            }
+        }
+        sent += PIECE as u64;
+        last = Some(piece);
+        if sent > (restarts + 1) * files.manifest().bytes() / 5 && restarts < 4 {
+            restarts += 1;
+            drop(follower);
+            follower = open(&disk).unwrap();
+        }
+        // The connection is made anew each time.
+        reply = follower.receive(files.begin()).unwrap();
+    }
+    // Each restart costs at most the file that was on its way.
+    let largest = files.manifest().files().iter().map(|file| file.bytes).max().unwrap();
+    let most = 2 * files.manifest().bytes() + restarts * largest;
+    assert!(restarts == 4 && sent < most, "{restarts} restarts, {sent} bytes, at most {most}");
+    let received = follower.received().unwrap();
+    assert_eq!(received.manifest(), files.manifest());
+    follower.install(&received).unwrap();
+    expected.check(&follower.database(), 150, 150).unwrap();
+    expected.go_on(&follower, 150).unwrap();
+    // It can be sent on.
+    let third = open(&MemEnv::new()).unwrap();
+    assert_eq!(send(&follower.snapshot().unwrap(), &third).unwrap(), files.manifest().bytes());
+    third.install(&third.received().unwrap()).unwrap();
+    expected.go_on(&third, 150).unwrap();
+}
+
+#[test]
+fn a_restart_keeps_the_files_that_were_whole() {
+    let expected = Expected::of(seed(22), 150);
+    let files = machine(&MemEnv::new(), &expected, 150).build().unwrap();
+    let count = files.manifest().files().len() as u32;
+    assert!(count > 4, "{count} files");
+    let disk = MemEnv::new();
+    let follower = open(&disk).unwrap();
+    let mut reply = follower.receive(files.begin()).unwrap();
+    while let TransferReply::Wanted(place) = reply
+        && (place.file, place.offset) < (count / 2, 1)
+    {
+        reply = follower.receive(files.piece(place, PIECE).unwrap()).unwrap();
+    }
+    drop(follower);
+    let follower = open(&disk).unwrap();
+    let begun = follower.receive(files.begin()).unwrap();
+    assert_eq!(begun, TransferReply::Wanted(Place { file: count / 2, offset: 0 }));
+    // A newer snapshot that has the same file need not send it again.
+    let before: u64 = files.manifest().files()[..(count / 2) as usize].iter().map(|file| file.bytes).sum();
+    assert_eq!(send(&files, &follower).unwrap() + before, files.manifest().bytes());
+}
+
+#[test]
+fn a_damaged_piece_is_noticed_and_sent_again() {
+    let expected = Expected::of(seed(23), 120);
+    let files = machine(&MemEnv::new(), &expected, 120).build().unwrap();
+    let follower = open(&MemEnv::new()).unwrap();
+    let (mut reply, mut noticed, mut pieces) = (follower.receive(files.begin()).unwrap(), 0, 0);
+    while let TransferReply::Wanted(place) = reply {
+        let mut piece = files.piece(place, PIECE).unwrap();
+        pieces += 1;
+        if let TransferRequest::Piece { bytes, .. } = &mut piece
+            && pieces % 40 == 0
+            && noticed < 5
+        {
+            bytes[0] ^= 1;
+        }
+        reply = match follower.receive(piece) {
+            Ok(reply) => reply,
+            Err(error) => {
+                assert!(matches!(error, Error::Damaged { .. }), "{error}");
+                noticed += 1;
+                follower.receive(files.begin()).unwrap()
+            }
+        };
+        assert!(pieces < 100_000, "it never ends");
+    }
+    assert!(noticed > 0);
+    follower.install(&follower.received().unwrap()).unwrap();
+    expected.check(&follower.database(), 120, 120).unwrap();
+}
+
+#[test]
+fn a_manifest_that_names_other_directories_is_refused() {
+    let expected = Expected::of(1, 30);
+    let files = machine(&MemEnv::new(), &expected, 30).build().unwrap();
+    let encoded = postcard::to_stdvec(files.manifest()).unwrap();
+    let follower = open(&MemEnv::new()).unwrap();
+    for name in ["../evil", "/CURRENT", "..RRENT", "LOCK\0NT", "CURRE/T"] {
+        let at = encoded.windows(7).position(|window| window == b"CURRENT").unwrap();
+        let mut changed = encoded.clone();
+        changed[at..at + 7].copy_from_slice(&name.as_bytes()[..7]);
+        let manifest: SnapshotManifest = postcard::from_bytes(&changed).unwrap();
+        let error = follower.receive(TransferRequest::Begin { manifest }).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{name}: {error}");
+    }
+    assert_eq!(
+        follower.receive(files.piece(Place { file: 0, offset: 0 }, 10).unwrap()).unwrap(),
+        TransferReply::Unknown
+    );
+}
+
+#[test]
+fn readers_of_the_old_state_and_the_old_snapshot_read_on() {
+    let expected = Expected::of(seed(24), 160);
+    let leader = machine(&MemEnv::new(), &expected, 160);
+    let files = leader.build().unwrap();
+    let follower = machine(&MemEnv::new(), &expected, 60);
+    let old_snapshot = follower.build().unwrap();
+    let old_state = follower.database();
+    // Handles of the engine that outlive what they came from.
+    let (db, names) = (old_state.db().clone(), old_state.keyspaces()["names"].clone());
+    send(&files, &follower).unwrap();
+    follower.install(&follower.received().unwrap()).unwrap();
+    follower.build().unwrap();
+    assert_eq!(hash(&old_state), expected.hashes[60]);
+    let other = open(&MemEnv::new()).unwrap();
+    send(&old_snapshot, &other).unwrap();
+    other.install(&other.received().unwrap()).unwrap();
+    expected.check(&other.database(), 60, 60).unwrap();
+    expected.check(&follower.database(), 160, 160).unwrap();
+    let before: Vec<_> = names.iter().map(|pair| pair.unwrap()).collect();
+    drop(old_state);
+    for _ in 0..3 {
+        follower.install(&follower.snapshot().unwrap()).unwrap();
+    }
+    assert_eq!(names.iter().map(|pair| pair.unwrap()).collect::<Vec<_>>(), before);
+    db.verify().unwrap();
+}
+
+/// Receives and installs a snapshot of 70 entries on a machine that has 20, until something fails.
+fn receive_until_it_fails(files: &SnapshotFiles, machine: crate::Result<StateMachine<KeyValue>>) -> crate::Result<()> {
+    let machine = machine?;
+    send(files, &machine)?;
+    let received = machine.received().ok_or(Error::Interrupted)?;
+    machine.install(&received)
+}
+
+/// What is left is the old state or the new one, whole; the snapshot is then received to its end.
+fn check_and_receive(expected: &Expected, files: &SnapshotFiles, image: &MemEnv) -> Result<usize, String> {
+    let machine = open(image).map_err(|error| format!("it does not open: {error}"))?;
+    let applied = expected.check(&machine.database(), 20, 70)?;
+    if applied != 20 && applied != 70 {
+        return Err(format!("{applied} entries are applied"));
+    }
+    receive_until_it_fails(files, Ok(machine.clone())).map_err(|error| error.to_string())?;
+    expected.check(&machine.database(), 70, 70)?;
+    expected.go_on(&machine, 70).map(|()| applied)
+}
+
+#[test]
+fn a_power_loss_at_any_call_of_an_installation_leaves_the_old_state_or_the_new_one() {
+    let seed = seed(25);
+    let expected = Expected::of(seed, 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let whole = prepared.kill();
+    receive_until_it_fails(&files, open(&whole)).unwrap();
+    let (calls, mut found) = (whole.mutations(), [0, 0]);
+    for call in 0..calls {
+        let disk = prepared.kill();
+        disk.crash_after(call);
+        assert!(receive_until_it_fails(&files, open(&disk)).is_err() || call + 1 >= calls);
+        for image in images(&disk, seed ^ call) {
+            let applied = check_and_receive(&expected, &files, &image);
+            let applied = applied.unwrap_or_else(|what| panic!("power loss at call {call} of {calls}: {what}"));
+            found[usize::from(applied == 70)] += 1;
+        }
+    }
+    println!("{} images with the old state, {} with the new one", found[0], found[1]);
+    assert!(found[0] > 100 && found[1] > 0, "{found:?}");
+}
+
+#[test]
+fn an_error_of_any_call_of_an_installation_leaves_the_old_state_or_the_new_one() {
+    let expected = Expected::of(seed(26), 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let mut runs = 0;
+    for action in [Action::Fail(ErrorKind::Other), Action::FailAfter(ErrorKind::Other)] {
+        for call in 0.. {
+            let disk = prepared.kill();
+            let faulty = FaultEnv::new(Arc::new(disk.clone()));
+            faulty.add(Rule::new(Class::Any, call, action));
+            // Whether it fails, or did without the call, what it leaves is whole.
+            let _ = receive_until_it_fails(&files, open_on(Arc::new(faulty.clone())));
+            if faulty.fired() == 0 {
+                break;
+            }
+            runs += 1;
+            for image in [disk.kill(), disk.crash(&CrashMode::LoseAll, 0)] {
+                let applied = check_and_receive(&expected, &files, &image);
+                applied.unwrap_or_else(|what| panic!("{action:?} at call {call}: {what}"));
+            }
+        }
+    }
+    println!("{runs} runs with an error");
+    assert!(runs > 200, "{runs} runs");
+}
+
+#[test]
+fn a_snapshot_reads_only_what_the_one_before_did_not_have() {
+    let expected = Expected::of(seed(27), 400);
+    let disk = MemEnv::new();
+    let counting = FaultEnv::new(Arc::new(disk));
+    let machine = open_on(Arc::new(counting.clone())).unwrap();
+    for entry in &expected.entries[..390] {
+        machine.apply(entry).unwrap();
+    }
+    let first = machine.build().unwrap();
+    for entry in &expected.entries[390..] {
+        machine.apply(entry).unwrap();
+    }
+    let second = machine.build().unwrap();
+    let same = second.manifest().files().iter().filter(|file| first.manifest().files().contains(file));
+    let tables = same.filter(|file| file.name.ends_with(".table") || file.name.ends_with(".blob")).count();
+    assert!(tables > 0, "{:?}", second.manifest());
+    // What was taken from the manifest before is what the bytes hash to.
+    for file in second.manifest().files() {
+        let path = second.slot().path().join(&file.name);
+        assert_eq!(crate::manifest::hash_of(&counting, &path).unwrap(), file.hash, "{}", file.name);
+    }
+}

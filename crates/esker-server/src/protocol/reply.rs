@@ -1,0 +1,72 @@
+//! What a command answers, before it is encoded for the protocol of the connection.
+
+use bytes::Bytes;
+use std::borrow::Cow;
+
+/// A reply. RESP2 lacks some of the forms; `encode` has what stands for them there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// A status such as `OK`.
+    Status(Cow<'static, str>),
+    /// An error: its code, a space and the text.
+    Error(Cow<'static, str>),
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// Whether something is so.
+    Boolean(bool),
+    /// A byte string.
+    Bulk(Bytes),
+    /// A text with its format, `txt`.
+    Verbatim(String),
+    /// No value, in the place of a byte string.
+    Nil,
+    /// No value, in the place of an array.
+    NilArray,
+    /// A list.
+    Array(Vec<Reply>),
+    /// A set: in RESP2 a list.
+    Set(Vec<Reply>),
+    /// Keys with their values, one after the other: in RESP2 a list of both.
+    Map(Vec<(Reply, Reply)>),
+    /// Members with their values: in RESP2 a list of both, else a list of lists of two.
+    Pairs(Vec<(Reply, Reply)>),
+    /// Nothing at all is sent.
+    Silence,
+}
+
+impl Reply {
+    /// The status `OK`.
+    pub const OK: Reply = Reply::Status(Cow::Borrowed("OK"));
+
+    /// A byte string of a copy of `bytes`.
+    pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
+        Reply::Bulk(Bytes::copy_from_slice(bytes.as_ref()))
+    }
+
+    /// A byte string, or nothing.
+    pub fn optional(bytes: Option<impl AsRef<[u8]>>) -> Reply {
+        bytes.map_or(Reply::Nil, Reply::bulk)
+    }
+
+    /// A number of things.
+    pub fn count(count: usize) -> Reply {
+        Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// An error with its code.
+    pub fn error(text: impl Into<Cow<'static, str>>) -> Reply {
+        Reply::Error(text.into())
+    }
+
+    /// A list of byte strings.
+    pub fn bulks(items: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Reply {
+        Reply::Array(items.into_iter().map(Reply::bulk).collect())
+    }
+
+    /// Whether it is an error.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Reply::Error(_))
+    }
+}

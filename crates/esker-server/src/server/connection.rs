@@ -1,0 +1,207 @@
+//! A connection: requests are read and parsed, given to the executor, and the replies written.
+
+use super::executor::{Finished, Job, Message};
+use super::session::Session;
+use super::shared::{Client, Shared};
+use crate::protocol::{Reply, RequestLimits, RequestParser, encode};
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
+
+/// The requests of a job at most: others get their turn between.
+const JOB_REQUESTS: usize = 1024;
+/// The bytes of requests of a job, about.
+const JOB_BYTES: usize = 4 << 20;
+/// What is read at once, and ahead while commands are executed.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection with its stream.
+#[derive(Debug)]
+struct Connection<S> {
+    stream: S,
+    client: Arc<Client>,
+    shared: Arc<Shared>,
+    executor: Sender<Message>,
+    parser: RequestParser,
+    input: BytesMut,
+    is_at_end: bool,
+}
+
+/// Serves a connection until it ends.
+pub async fn serve<S>(stream: S, client: Arc<Client>, shared: Arc<Shared>, executor: Sender<Message>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let id = client.id;
+    tracing::debug!(id, address = %client.address, "a client has connected");
+    let session = Box::new(Session::new(Arc::clone(&client), Arc::clone(&shared)));
+    let (parser, input) = (RequestParser::default(), BytesMut::new());
+    let mut connection = Connection {
+        stream,
+        client,
+        shared: Arc::clone(&shared),
+        executor: executor.clone(),
+        parser,
+        input,
+        is_at_end: false,
+    };
+    match connection.run(session).await {
+        Ok(session) => {
+            // An executor that has stopped has forgotten everything.
+            let _ = executor.send(Message::Forget(session));
+        }
+        Err(error) => tracing::debug!(id, %error, "a connection has failed"),
+    }
+    let _ = connection.stream.shutdown().await;
+    shared.disconnect(id);
+    tracing::debug!(id, "a client has gone");
+}
+
+/// Why a session ends where a stream fails.
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the executor has stopped")
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn run(&mut self, mut session: Box<Session>) -> io::Result<Box<Session>> {
+        let mut requests = VecDeque::new();
+        loop {
+            let error = if requests.is_empty() { self.parse(&session, &mut requests) } else { None };
+            if requests.is_empty() {
+                if let Some(error) = error {
+                    encode(&mut session.output, session.protocol, &Reply::error(error));
+                    self.write(&mut session).await?;
+                    return Ok(session);
+                }
+                if self.is_at_end || self.client.is_killed() || self.shared.is_stopping() || !self.wait_input().await? {
+                    return Ok(session);
+                }
+                continue;
+            }
+            let finished = self.execute(session, requests).await?;
+            (session, requests) = (finished.session, finished.requests);
+            self.write(&mut session).await?;
+            if session.closes || self.client.is_killed() {
+                return Ok(session);
+            }
+            if let Some(error) = error.filter(|_| requests.is_empty()) {
+                encode(&mut session.output, session.protocol, &Reply::error(error));
+                self.write(&mut session).await?;
+                return Ok(session);
+            }
+        }
+    }
+
+    /// Takes complete requests from what was read. Returns the error that ends the connection.
+    fn parse(&mut self, session: &Session, requests: &mut VecDeque<Vec<Bytes>>) -> Option<String> {
+        let (argument_bytes, query_buffer_bytes) = {
+            let settings = self.shared.settings.read();
+            (settings.argument_bytes, settings.query_buffer_bytes)
+        };
+        let limits = RequestLimits { argument_bytes, arguments: i32::MAX as usize };
+        let mut bytes = 0;
+        while requests.len() < JOB_REQUESTS && bytes < JOB_BYTES {
+            match self.parser.next(&mut self.input, &limits, session.is_authenticated) {
+                Ok(Some(request)) => {
+                    bytes += request.iter().map(Bytes::len).sum::<usize>();
+                    let is_control = !session.is_authenticated;
+                    requests.push_back(request);
+                    // What comes behind AUTH is parsed with the limits after it.
+                    if is_control {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => return Some(error.to_string()),
+            }
+        }
+        if self.input.len() + self.parser.pending_bytes() > query_buffer_bytes && requests.is_empty() {
+            return Some("ERR Protocol error: the request is longer than client-query-buffer-limit".into());
+        }
+        None
+    }
+
+    /// Reads more; false if the connection is to end.
+    async fn wait_input(&mut self) -> io::Result<bool> {
+        let timeout = self.shared.settings.read().timeout_seconds;
+        let idle = async {
+            if timeout == 0 {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_secs(timeout)).await;
+        };
+        self.input.reserve(READ_BYTES);
+        tokio::select! {
+            read = self.stream.read_buf(&mut self.input) => {
+                let read = read?;
+                self.shared.statistics.input_bytes.add(read as u64);
+                self.is_at_end = read == 0;
+                Ok(read > 0)
+            }
+            () = self.client.wait_killed() => Ok(false),
+            () = self.shared.wait_stop() => Ok(false),
+            () = idle => Ok(false),
+        }
+    }
+
+    /// Has the requests executed. Meanwhile more is read, so that a client that goes away while it
+    /// waits for a key is noticed.
+    async fn execute(&mut self, session: Box<Session>, requests: VecDeque<Vec<Bytes>>) -> io::Result<Finished> {
+        let (done, mut finished) = oneshot::channel();
+        let mut is_released = false;
+        self.executor.send(Message::Run(Job { session, requests, done })).map_err(|_| broken())?;
+        loop {
+            if self.is_at_end && !is_released {
+                self.release(&mut is_released);
+            }
+            let reads_on = !self.is_at_end && self.input.len() < READ_BYTES;
+            if reads_on {
+                self.input.reserve(READ_BYTES);
+            }
+            tokio::select! {
+                biased;
+                finished = &mut finished => return finished.map_err(|_| broken()),
+                read = self.stream.read_buf(&mut self.input), if reads_on => {
+                    // An error shows again when the reply is written.
+                    let read = read.unwrap_or(0);
+                    self.shared.statistics.input_bytes.add(read as u64);
+                    self.is_at_end = read == 0;
+                }
+                () = self.client.wait_killed(), if !is_released => self.release(&mut is_released),
+                () = self.shared.wait_stop(), if !is_released => self.release(&mut is_released),
+            }
+        }
+    }
+
+    /// Tells the executor not to wait any more, if it does.
+    fn release(&self, is_released: &mut bool) {
+        *is_released = true;
+        // An executor that has stopped drops the job.
+        let _ = self.executor.send(Message::Release(self.client.id));
+    }
+
+    async fn write(&mut self, session: &mut Session) -> io::Result<()> {
+        self.shared.statistics.output_bytes.add(session.output.len() as u64);
+        while session.output.has_remaining() {
+            tokio::select! {
+                biased;
+                written = self.stream.write_buf(&mut session.output) => {
+                    if written? == 0 {
+                        return Err(io::ErrorKind::WriteZero.into());
+                    }
+                }
+                // A client that takes nothing is not waited for, if it is to go.
+                () = self.client.wait_killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+        }
+        if session.output.capacity() > READ_BYTES {
+            session.output = BytesMut::new();
+        }
+        self.stream.flush().await
+    }
+}

@@ -1,0 +1,215 @@
+//! Commands about the connection and the server.
+
+use super::client_commands::client;
+use super::execution::Execution;
+use super::information::{command, configuration, info};
+use super::session::Session;
+use crate::commands::{NO_DATABASE, NO_INTEGER, SYNTAX};
+use crate::protocol::{Protocol, Reply, parse_double, parse_integer};
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Executes one of them.
+pub fn run(session: &mut Session, execution: &mut Execution, name: &str, arguments: &[Bytes]) -> Reply {
+    match name {
+        "ping" => ping(arguments),
+        "echo" => Reply::bulk(&arguments[1]),
+        "quit" => {
+            session.closes = true;
+            Reply::OK
+        }
+        "hello" => hello(session, arguments),
+        "auth" => authenticate(session, &arguments[1..]),
+        "select" => select(session, &arguments[1]),
+        "client" => client(session, execution, arguments),
+        "config" => configuration(session, arguments),
+        "command" => command(arguments),
+        "info" => info(session, execution, &arguments[1..]),
+        "function" => function(arguments),
+        "time" => time(),
+        "debug" => debug(arguments),
+        // There are no replicas to wait for.
+        "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
+            (Some(_), Some(_)) => Reply::Integer(0),
+            _ => Reply::error(NO_INTEGER),
+        },
+        "lastsave" => Reply::Integer(session.shared.synced_seconds.load(Ordering::Relaxed) as i64),
+        "save" => save(execution, Reply::OK),
+        "bgsave" => save(execution, Reply::Status("Background saving started".into())),
+        "shutdown" => shutdown(session, arguments),
+        "role" => Reply::Array(vec![Reply::bulk("master"), Reply::Integer(0), Reply::Array(Vec::new())]),
+        _ => Reply::error(format!("ERR the command '{name}' has no function")),
+    }
+}
+
+fn ping(arguments: &[Bytes]) -> Reply {
+    match arguments {
+        [_] => Reply::Status("PONG".into()),
+        [_, text] => Reply::bulk(text),
+        _ => Reply::error("ERR wrong number of arguments for 'ping' command"),
+    }
+}
+
+fn time() -> Reply {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Reply::bulks([now.as_secs().to_string(), now.subsec_micros().to_string()])
+}
+
+/// Everything committed is durable when it returns, whatever the client calls it.
+fn save(execution: &mut Execution, done: Reply) -> Reply {
+    match execution.syncer().sync(true) {
+        Ok(()) => done,
+        Err(error) => Reply::error(error),
+    }
+}
+
+fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
+    let known = ["NOSAVE", "SAVE", "NOW", "FORCE"];
+    if !arguments[1..].iter().all(|option| known.iter().any(|word| option.eq_ignore_ascii_case(word.as_bytes()))) {
+        return Reply::error(SYNTAX);
+    }
+    tracing::info!(client = session.client.id, "SHUTDOWN was requested");
+    session.closes = true;
+    session.shared.stop();
+    Reply::Silence
+}
+
+/// There are no functions: nothing is listed, and nothing is left to remove.
+fn function(arguments: &[Bytes]) -> Reply {
+    let given = String::from_utf8_lossy(&arguments[1]);
+    match (given.to_lowercase().as_str(), arguments.len()) {
+        ("list", _) => Reply::Array(Vec::new()),
+        ("flush", 2 | 3) => Reply::OK,
+        _ => Reply::error(format!("ERR unknown subcommand '{given}'. Try FUNCTION HELP.")),
+    }
+}
+
+fn debug(arguments: &[Bytes]) -> Reply {
+    match arguments {
+        [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
+            Some(seconds) if (0.0..1e6).contains(&seconds) => {
+                std::thread::sleep(Duration::from_secs_f64(seconds));
+                Reply::OK
+            }
+            _ => Reply::error("ERR value is not a valid float"),
+        },
+        _ => Reply::error(format!(
+            "ERR unknown subcommand '{}'. Try DEBUG HELP.",
+            String::from_utf8_lossy(&arguments[1])
+        )),
+    }
+}
+
+fn select(session: &mut Session, argument: &[u8]) -> Reply {
+    match parse_integer(argument).map(usize::try_from) {
+        None => Reply::error(NO_INTEGER),
+        Some(Ok(database)) if database < session.shared.config.databases => {
+            session.select(database);
+            Reply::OK
+        }
+        Some(_) => Reply::error(NO_DATABASE),
+    }
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+fn check_password(session: &mut Session, user: &[u8], given: &[u8]) -> Result<(), Reply> {
+    let password = session.shared.settings.read().password.clone();
+    // Without a password, every one is that of the default user.
+    let is_right = password.is_none_or(|password| is_same(password.as_bytes(), given));
+    if user == b"default" && is_right {
+        session.is_authenticated = true;
+        return Ok(());
+    }
+    Err(Reply::error("WRONGPASS invalid username-password pair or user is disabled."))
+}
+
+fn authenticate(session: &mut Session, arguments: &[Bytes]) -> Reply {
+    let checked = match arguments {
+        [_] if session.shared.settings.read().password.is_none() => {
+            return Reply::error(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            );
+        }
+        [password] => check_password(session, b"default", password),
+        [user, password] => check_password(session, user, password),
+        _ => return Reply::error(SYNTAX),
+    };
+    checked.map_or_else(|error| error, |()| Reply::OK)
+}
+
+/// The options of HELLO: user and password, and a name.
+type HelloOptions<'a> = (Option<(&'a Bytes, &'a Bytes)>, Option<&'a Bytes>);
+
+fn hello_options(mut options: &[Bytes]) -> Result<HelloOptions<'_>, Reply> {
+    let (mut credentials, mut name) = (None, None);
+    loop {
+        match options {
+            [] => return Ok((credentials, name)),
+            [word, user, password, rest @ ..] if word.eq_ignore_ascii_case(b"AUTH") => {
+                credentials = Some((user, password));
+                options = rest;
+            }
+            [word, given, rest @ ..] if word.eq_ignore_ascii_case(b"SETNAME") => {
+                name = Some(given);
+                options = rest;
+            }
+            [word, ..] => {
+                let word = String::from_utf8_lossy(word);
+                return Err(Reply::error(format!("ERR Syntax error in HELLO option '{word}'")));
+            }
+        }
+    }
+}
+
+fn hello(session: &mut Session, arguments: &[Bytes]) -> Reply {
+    let mut protocol = None;
+    if let Some(version) = arguments.get(1) {
+        protocol = match parse_integer(version) {
+            None => return Reply::error("ERR Protocol version is not an integer or out of range"),
+            Some(2) => Some(Protocol::Resp2),
+            Some(3) => Some(Protocol::Resp3),
+            Some(_) => return Reply::error("NOPROTO unsupported protocol version"),
+        };
+    }
+    let (credentials, name) = match hello_options(arguments.get(2..).unwrap_or_default()) {
+        Ok(options) => options,
+        Err(error) => return error,
+    };
+    if let Some((user, password)) = credentials
+        && let Err(error) = check_password(session, user, password)
+    {
+        return error;
+    }
+    if !session.is_authenticated {
+        return Reply::error(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+             <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \
+             same time",
+        );
+    }
+    if let Some(name) = name
+        && let Err(error) = super::client_commands::set_name(session, name)
+    {
+        return error;
+    }
+    if let Some(protocol) = protocol {
+        session.speak(protocol);
+    }
+    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let text = |name: &str, value: &str| (Reply::bulk(name), Reply::bulk(value));
+    Reply::Map(vec![
+        text("server", "redis"),
+        text("version", super::information::COMPATIBLE_VERSION),
+        (Reply::bulk("proto"), Reply::Integer(version)),
+        (Reply::bulk("id"), Reply::Integer(session.client.id as i64)),
+        text("mode", "standalone"),
+        text("role", "master"),
+        (Reply::bulk("modules"), Reply::Array(Vec::new())),
+    ])
+}

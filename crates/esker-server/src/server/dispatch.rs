@@ -1,0 +1,213 @@
+//! A command of a connection: checked, queued behind MULTI, or executed.
+
+use super::connection_commands;
+use super::execution::Execution;
+use super::session::{Queue, ReplyMode, Session};
+use crate::commands::{Command, DataFunction, Handler, NO_AUTH, find};
+use crate::protocol::{Protocol, Reply};
+use crate::store::{Blocked, Kind};
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+
+/// A command that waits for a key to be filled.
+#[derive(Debug)]
+pub struct Waiting {
+    /// What executes it.
+    pub function: DataFunction,
+    /// The command.
+    pub arguments: Vec<Bytes>,
+    /// Its logical database.
+    pub database: usize,
+}
+
+impl Waiting {
+    /// The type of values that it waits for.
+    pub fn kind(&self) -> Kind {
+        let waits_for_members = self.arguments.first().is_some_and(|name| name.to_ascii_lowercase().starts_with(b"bz"));
+        if waits_for_members { Kind::SortedSet } else { Kind::List }
+    }
+}
+
+/// Executes a command, and sends the reply. What is returned waits for a key.
+pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<Bytes>) -> Option<(Waiting, Blocked)> {
+    session.shared.statistics.commands.add(1);
+    session.client.active_ms.store(execution.now_ms(), Ordering::Relaxed);
+    let command = match admit(session, &arguments) {
+        Ok(command) => command,
+        Err(error) => {
+            if let Some(queue) = &mut session.queue {
+                queue.has_failed = true;
+            }
+            let error = if arguments.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) {
+                aborted(session, execution, error)
+            } else {
+                error
+            };
+            session.reply(&error);
+            return None;
+        }
+    };
+    session.client.names.lock().last_command.replace_range(.., command.name);
+    let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
+    if let Some(queue) = &mut session.queue
+        && !controls.contains(&command.name)
+    {
+        // The queue outlives the buffer that the command came in.
+        let copies = arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect();
+        queue.commands.push((command, copies));
+        session.note_queue();
+        session.reply(&Reply::Status("QUEUED".into()));
+        return None;
+    }
+    match run(session, execution, command, &arguments) {
+        Ok(reply) => session.reply(&reply),
+        Err(blocked) => {
+            let Handler::Data(function) = command.handler else { return None };
+            return Some((Waiting { function, arguments, database: session.database }, blocked));
+        }
+    }
+    None
+}
+
+/// An EXEC that is refused ends the transaction.
+fn aborted(session: &mut Session, execution: &mut Execution, error: Reply) -> Reply {
+    session.queue = None;
+    session.note_queue();
+    session.unwatch(execution);
+    let Reply::Error(text) = error else { return error };
+    let text = text.strip_prefix("ERR ").unwrap_or(&text);
+    Reply::error(format!("EXECABORT Transaction discarded because of: {text}"))
+}
+
+/// The command, if the connection may give it.
+fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Reply> {
+    let name = arguments.first().map_or(&b""[..], |name| name);
+    let Some(command) = find(name) else { return Err(unknown(arguments)) };
+    if !command.accepts(arguments.len()) {
+        return Err(Reply::error(format!("ERR wrong number of arguments for '{}' command", command.name)));
+    }
+    if !session.is_authenticated && !command.has(NO_AUTH) {
+        return Err(Reply::error("NOAUTH Authentication required."));
+    }
+    if session.queue.is_some() && ["save", "shutdown"].contains(&command.name) {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    Ok(command)
+}
+
+fn run(
+    session: &mut Session,
+    execution: &mut Execution,
+    command: &Command,
+    arguments: &[Bytes],
+) -> Result<Reply, Blocked> {
+    match command.handler {
+        Handler::Data(function) => execution.call(session.database, function, arguments),
+        Handler::Connection => Ok(match command.name {
+            "multi" => multi(session),
+            "exec" => exec(session, execution),
+            "discard" => discard(session, execution),
+            "watch" => watch(session, execution, &arguments[1..]),
+            "unwatch" => {
+                session.unwatch(execution);
+                Reply::OK
+            }
+            "reset" => reset(session, execution),
+            _ => connection_commands::run(session, execution, command.name, arguments),
+        }),
+    }
+}
+
+fn multi(session: &mut Session) -> Reply {
+    if session.queue.is_some() {
+        return Reply::error("ERR MULTI calls can not be nested");
+    }
+    session.queue = Some(Queue::default());
+    session.note_queue();
+    Reply::OK
+}
+
+fn discard(session: &mut Session, execution: &mut Execution) -> Reply {
+    if session.queue.take().is_none() {
+        return Reply::error("ERR DISCARD without MULTI");
+    }
+    session.note_queue();
+    session.unwatch(execution);
+    Reply::OK
+}
+
+fn exec(session: &mut Session, execution: &mut Execution) -> Reply {
+    let Some(queue) = session.queue.take() else { return Reply::error("ERR EXEC without MULTI") };
+    session.note_queue();
+    let is_touched = is_touched(session, execution);
+    session.unwatch(execution);
+    if queue.has_failed {
+        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+    }
+    if is_touched {
+        return Reply::NilArray;
+    }
+    let mut replies = Vec::with_capacity(queue.commands.len());
+    for (command, arguments) in queue.commands {
+        session.shared.statistics.commands.add(1);
+        // Nothing waits within EXEC.
+        let reply = run(session, execution, command, &arguments).unwrap_or_else(|blocked| blocked.otherwise);
+        if reply.is_error() {
+            session.shared.statistics.errors.add(1);
+        }
+        replies.push(reply);
+    }
+    Reply::Array(replies)
+}
+
+fn watch(session: &mut Session, execution: &mut Execution, keys: &[Bytes]) -> Reply {
+    if session.queue.is_some() {
+        return Reply::error("ERR WATCH inside MULTI is not allowed");
+    }
+    let mut watch = session.watch.take().unwrap_or_default();
+    for key in keys {
+        let exists = exists(execution, session.database, key);
+        execution.watches.add(&mut watch, session.database, key, exists);
+    }
+    session.watch = Some(watch);
+    Reply::OK
+}
+
+/// Whether a watched key was written, has expired, or came with a swap, since.
+fn is_touched(session: &Session, execution: &mut Execution) -> bool {
+    let Some(watch) = &session.watch else { return false };
+    watch.is_touched()
+        || watch.keys.iter().any(|(database, key, existed)| *existed != exists(execution, *database, key))
+}
+
+fn reset(session: &mut Session, execution: &mut Execution) -> Reply {
+    session.queue = None;
+    session.note_queue();
+    session.unwatch(execution);
+    session.select(0);
+    session.speak(Protocol::Resp2);
+    session.reply_mode = ReplyMode::On;
+    session.is_authenticated = session.shared.settings.read().password.is_none();
+    session.client.names.lock().name.clear();
+    Reply::Status("RESET".into())
+}
+
+fn exists(execution: &mut Execution, database: usize, key: &Bytes) -> bool {
+    let found = execution.run(database, |context| Ok(Reply::Boolean(context.entry(key)?.is_some())));
+    matches!(found, Ok(Reply::Boolean(true)))
+}
+
+/// The error for a command that is not there.
+fn unknown(arguments: &[Bytes]) -> Reply {
+    const SHOWN: usize = 128;
+    let short = |bytes: &[u8], limit: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(limit)]).into_owned();
+    let name = short(arguments.first().map_or(&b""[..], |name| name), SHOWN);
+    let mut shown = String::new();
+    for argument in arguments.iter().skip(1) {
+        if shown.len() >= SHOWN {
+            break;
+        }
+        shown += &format!("'{}' ", short(argument, SHOWN - shown.len()));
+    }
+    Reply::error(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+}

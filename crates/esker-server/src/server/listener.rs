@@ -1,0 +1,299 @@
+//! A server: started, and stopped.
+
+use super::config::Config;
+use super::config::SyncPolicy;
+use super::connection;
+use super::error::ServerError;
+use super::execution::{Execution, Syncer};
+use super::executor::{Executor, Message};
+use super::http;
+use super::shared::Shared;
+use super::tls;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+
+/// How long connections may take to finish what they have begun, when the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    messages: Sender<Message>,
+    executor: JoinHandle<Execution>,
+    syncer: JoinHandle<()>,
+    /// Ends the syncer when it is dropped.
+    syncing: Sender<()>,
+    /// Closed when the last connection has ended.
+    connections: (tokio::sync::mpsc::Sender<()>, tokio::sync::mpsc::Receiver<()>),
+    addresses: Addresses,
+}
+
+/// Where a server listens: also where the configuration left the port to the system.
+#[derive(Clone, Copy, Debug, Default)]
+struct Addresses {
+    plain: Option<SocketAddr>,
+    tls: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
+}
+
+/// A number that nobody foresees.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
+    let what = what.into();
+    move |error| ServerError::System(what, error)
+}
+
+impl Server {
+    /// Opens the database, and serves it.
+    ///
+    /// # Errors
+    /// [`ServerError`] where the database does not open, an address cannot be listened at, or a
+    /// file of TLS cannot be used.
+    pub fn start(config: Config) -> Result<Server, ServerError> {
+        if config.databases == 0 || config.databases > 10_000 {
+            return Err(ServerError::Config("there must be 1 to 10000 databases".into()));
+        }
+        if config.listen.is_none() && config.tls.is_none() {
+            return Err(ServerError::Config("the server listens nowhere; give it an address, or files of TLS".into()));
+        }
+        let acceptor = config.tls.as_ref().map(|(_, files)| tls::acceptor(files)).transpose()?;
+        let shared = Arc::new(Shared::new(config, random()));
+        let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_all()
+            .thread_name("esker-network")
+            .build()
+            .map_err(system("cannot start threads"))?;
+        let listeners = runtime.block_on(listen(&shared.config))?;
+        let execution = Execution::open(Arc::clone(&shared), random()).map_err(ServerError::Open)?;
+        let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
+        let (messages, received) = mpsc::channel();
+        let executor = Executor::new(execution, Arc::clone(&shared));
+        let executor = spawn("esker-executor", move || executor.run(&received))?;
+        let (syncing, ended) = mpsc::channel();
+        let shared_too = Arc::clone(&shared);
+        let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared_too, &ended))?;
+        let connections = tokio::sync::mpsc::channel(1);
+        let addresses = listeners.addresses()?;
+        let accepting =
+            Accepting { shared: Arc::clone(&shared), messages: messages.clone(), alive: connections.0.clone() };
+        if let Some(listener) = listeners.plain {
+            runtime.spawn(accepting.clone().accept(listener, None));
+        }
+        if let Some(listener) = listeners.tls {
+            runtime.spawn(accepting.clone().accept(listener, acceptor));
+        }
+        if let Some(listener) = listeners.metrics {
+            runtime.spawn(accepting.answer(listener, db));
+        }
+        tracing::info!(?addresses, directory = %shared.config.directory.display(), "the server is ready");
+        Ok(Server { runtime, shared, messages, executor, syncer, syncing, connections, addresses })
+    }
+
+    /// Where clients connect without TLS.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.addresses.plain
+    }
+
+    /// Where clients connect with TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.addresses.tls
+    }
+
+    /// Where metrics are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.addresses.metrics
+    }
+
+    /// Returns when the process is told to end (SIGTERM, SIGINT), or a client has sent SHUTDOWN.
+    ///
+    /// # Errors
+    /// [`ServerError::System`] if signals cannot be received.
+    pub fn wait(&self) -> Result<(), ServerError> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                signal = signalled() => signal.map_err(system("cannot receive signals")),
+                () = self.shared.wait_stop() => Ok(()),
+            }
+        })
+    }
+
+    /// Finishes the commands that have come, sends their replies, and closes the database.
+    ///
+    /// # Errors
+    /// [`ServerError::Close`] if the engine fails.
+    pub fn stop(self) -> Result<(), ServerError> {
+        let Server { runtime, shared, messages, executor, syncer, syncing, connections, .. } = self;
+        tracing::info!("the server stops");
+        shared.stop();
+        let (alive, mut ended) = connections;
+        drop(alive);
+        runtime.block_on(async {
+            if tokio::time::timeout(GRACE, ended.recv()).await.is_err() {
+                tracing::warn!("some clients did not take their replies");
+                for client in shared.clients.lock().values() {
+                    client.kill();
+                }
+                let _ = tokio::time::timeout(GRACE, ended.recv()).await;
+            }
+        });
+        // An executor that has stopped already stays so.
+        let _ = messages.send(Message::Stop);
+        let execution = executor.join();
+        drop(syncing);
+        let _ = syncer.join();
+        runtime.shutdown_timeout(GRACE);
+        match execution {
+            Ok(execution) => execution.close().map_err(ServerError::Close),
+            Err(_) => {
+                let error = std::io::Error::other("it ended by a panic, which the log shows");
+                Err(ServerError::System("the thread that executes commands".into(), error))
+            }
+        }
+    }
+}
+
+/// Serves until the process is told to end.
+///
+/// # Errors
+/// Those of [`Server::start`] and [`Server::stop`].
+pub fn run(config: Config) -> Result<(), ServerError> {
+    let server = Server::start(config)?;
+    server.wait()?;
+    server.stop()
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ServerError> {
+    thread::Builder::new().name(name.into()).spawn(body).map_err(system("cannot start a thread"))
+}
+
+fn sync_every_second(syncer: &Syncer, shared: &Shared, ended: &mpsc::Receiver<()>) {
+    while ended.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let is_wanted = shared.settings.read().sync == SyncPolicy::EverySecond;
+        if is_wanted && let Err(error) = syncer.sync(false) {
+            tracing::error!(error, "the log was not synced");
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn signalled() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn signalled() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+struct Listeners {
+    plain: Option<TcpListener>,
+    tls: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+}
+
+impl Listeners {
+    fn addresses(&self) -> Result<Addresses, ServerError> {
+        let address = |listener: &Option<TcpListener>| {
+            listener.as_ref().map(TcpListener::local_addr).transpose().map_err(system("cannot tell the address"))
+        };
+        Ok(Addresses { plain: address(&self.plain)?, tls: address(&self.tls)?, metrics: address(&self.metrics)? })
+    }
+}
+
+async fn listen(config: &Config) -> Result<Listeners, ServerError> {
+    async fn at(address: Option<SocketAddr>) -> Result<Option<TcpListener>, ServerError> {
+        let Some(address) = address else { return Ok(None) };
+        let bound = TcpListener::bind(address).await;
+        bound.map(Some).map_err(system(format!("cannot listen at {address}; choose another address or port")))
+    }
+    let tls = config.tls.as_ref().map(|(address, _)| *address);
+    Ok(Listeners { plain: at(config.listen).await?, tls: at(tls).await?, metrics: at(config.metrics).await? })
+}
+
+/// What accepts connections.
+#[derive(Clone)]
+struct Accepting {
+    shared: Arc<Shared>,
+    messages: Sender<Message>,
+    /// Held by every connection.
+    alive: tokio::sync::mpsc::Sender<()>,
+}
+
+impl Accepting {
+    /// The next connection; `None` when the server stops.
+    async fn next(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => return Some(accepted),
+                    Err(error) => {
+                        // As when there are no descriptors left: others end meanwhile.
+                        tracing::warn!(%error, "a connection was not accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                () = self.shared.wait_stop() => return None,
+            }
+        }
+    }
+
+    async fn accept(self, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
+        while let Some((stream, address)) = self.next(&listener).await {
+            tokio::spawn(self.clone().serve(stream, address, acceptor.clone()));
+        }
+    }
+
+    async fn serve(self, mut stream: TcpStream, address: SocketAddr, acceptor: Option<TlsAcceptor>) {
+        let _alive = &self.alive;
+        let local_address = stream.local_addr().unwrap_or(address);
+        let Some(client) = self.shared.connect(address, local_address) else {
+            let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
+            return;
+        };
+        // Replies are written whole.
+        let _ = stream.set_nodelay(true);
+        let Some(acceptor) = acceptor else {
+            return connection::serve(stream, client, Arc::clone(&self.shared), self.messages.clone()).await;
+        };
+        let id = client.id;
+        match tokio::time::timeout(GRACE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                connection::serve(stream, client, Arc::clone(&self.shared), self.messages.clone()).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, %address, "a handshake of TLS has failed"),
+            Err(_) => tracing::debug!(%address, "a handshake of TLS took too long"),
+        }
+        self.shared.disconnect(id);
+    }
+
+    async fn answer(self, listener: TcpListener, db: esker::Db) {
+        while let Some((stream, _)) = self.next(&listener).await {
+            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), db.clone()));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The server: sessions, the thread that executes commands, connections.
+
+mod client_commands;
+mod config;
+mod connection;
+mod connection_commands;
+mod dispatch;
+mod error;
+mod execution;
+mod executor;
+mod http;
+mod information;
+mod listener;
+mod session;
+mod shared;
+mod tls;
+mod watches;
+
+pub use config::{Config, SyncPolicy, TlsFiles};
+pub use error::ServerError;
+pub use listener::{Server, run};

@@ -1,0 +1,135 @@
+//! The state of a connection, and what its commands do to it. A session is with the connection, or
+//! with the executor while commands are executed: never with both.
+
+use super::execution::Execution;
+use super::shared::{Client, Shared};
+use super::watches::Watch;
+use crate::commands::Command;
+use crate::protocol::{Protocol, Reply, encode};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Which replies are sent, as CLIENT REPLY says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// All.
+    On,
+    /// None.
+    Off,
+    /// All but that of the next command.
+    SkipNext,
+    /// Not that of this one.
+    Skip,
+}
+
+/// Commands queued behind MULTI.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// The commands.
+    pub commands: Vec<(&'static Command, Vec<Bytes>)>,
+    /// Whether one of them was refused.
+    pub has_failed: bool,
+}
+
+/// The state of a connection.
+#[derive(Debug)]
+pub struct Session {
+    /// The connection as others see it.
+    pub client: Arc<Client>,
+    /// The server.
+    pub shared: Arc<Shared>,
+    /// The logical database.
+    pub database: usize,
+    /// The version of the protocol.
+    pub protocol: Protocol,
+    /// Whether it may do what needs a password.
+    pub is_authenticated: bool,
+    /// Which replies are sent.
+    pub reply_mode: ReplyMode,
+    /// Replies that were not sent yet.
+    pub output: BytesMut,
+    /// How many replies the batch has put into `output`, from where on.
+    batch: (usize, usize),
+    /// Whether the connection ends once `output` is sent.
+    pub closes: bool,
+    /// The commands behind MULTI.
+    pub queue: Option<Queue>,
+    /// The keys that were watched.
+    pub watch: Option<Watch>,
+}
+
+impl Session {
+    /// The session of a new connection.
+    pub fn new(client: Arc<Client>, shared: Arc<Shared>) -> Session {
+        let is_authenticated = shared.settings.read().password.is_none();
+        Session {
+            client,
+            shared,
+            database: 0,
+            protocol: Protocol::Resp2,
+            is_authenticated,
+            reply_mode: ReplyMode::On,
+            output: BytesMut::new(),
+            batch: (0, 0),
+            closes: false,
+            queue: None,
+            watch: None,
+        }
+    }
+
+    /// Begins a batch.
+    pub fn begin(&mut self) {
+        self.batch = (0, self.output.len());
+    }
+
+    /// Puts an error into the place of every reply of the batch, which was not committed.
+    pub fn fail(&mut self, error: &str) {
+        let (replies, from) = self.batch;
+        self.output.truncate(from);
+        for _ in 0..replies {
+            encode(&mut self.output, self.protocol, &Reply::error(error.to_string()));
+        }
+    }
+
+    /// Sends a reply, unless the connection wants none.
+    pub fn reply(&mut self, reply: &Reply) {
+        if reply.is_error() {
+            self.shared.statistics.errors.add(1);
+        }
+        match self.reply_mode {
+            ReplyMode::On if *reply != Reply::Silence => {
+                self.batch.0 += 1;
+                encode(&mut self.output, self.protocol, reply);
+            }
+            ReplyMode::On | ReplyMode::Off => {}
+            ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skip,
+            ReplyMode::Skip => self.reply_mode = ReplyMode::On,
+        }
+    }
+
+    /// Has others see how many commands are queued.
+    pub fn note_queue(&self) {
+        let queued = self.queue.as_ref().map_or(usize::MAX, |queue| queue.commands.len());
+        self.client.queued.store(queued, Ordering::Relaxed);
+    }
+
+    /// Forgets the watched keys.
+    pub fn unwatch(&mut self, execution: &mut Execution) {
+        if let Some(watch) = self.watch.take() {
+            execution.watches.remove(watch);
+        }
+    }
+
+    /// Moves to another logical database.
+    pub fn select(&mut self, database: usize) {
+        self.database = database;
+        self.client.database.store(database, Ordering::Relaxed);
+    }
+
+    /// Speaks another version of the protocol.
+    pub fn speak(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        self.client.protocol.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
+    }
+}

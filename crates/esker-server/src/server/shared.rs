@@ -1,0 +1,205 @@
+//! What all parts of a server share: settings, clients, counters.
+
+use super::config::{Config, Settings};
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{Notify, watch};
+
+/// Milliseconds since the epoch, by the system's clock.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it back to 0.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// What is counted since the start.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// Connections that were accepted.
+    pub connections: Counter,
+    /// Connections that were refused, as there were too many.
+    pub refused_connections: Counter,
+    /// Commands that were executed.
+    pub commands: Counter,
+    /// Error replies.
+    pub errors: Counter,
+    /// Transactions of the engine that were committed: each is of all commands of a batch.
+    pub batches: Counter,
+    /// Collections whose elements were removed, as they had expired.
+    pub expired_collections: Counter,
+    /// Bytes read from clients.
+    pub input_bytes: Counter,
+    /// Bytes written to clients.
+    pub output_bytes: Counter,
+}
+
+/// A connection, as others see it.
+#[derive(Debug)]
+pub struct Client {
+    /// Its number.
+    pub id: u64,
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// Where it has come to.
+    pub local_address: SocketAddr,
+    /// When it came, in milliseconds since the epoch.
+    pub connected_ms: u64,
+    /// When its last command came.
+    pub active_ms: AtomicU64,
+    /// What CLIENT SETNAME and SETINFO have said.
+    pub names: Mutex<Names>,
+    /// The logical database that it is in.
+    pub database: AtomicUsize,
+    /// 2 or 3.
+    pub protocol: AtomicUsize,
+    /// How many commands are queued behind MULTI; -1 without MULTI, as `usize::MAX`.
+    pub queued: AtomicUsize,
+    /// Whether it waits in a blocking command.
+    pub is_blocked: AtomicBool,
+    is_killed: AtomicBool,
+    killed: Notify,
+}
+
+/// The names of a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Of CLIENT SETNAME.
+    pub name: String,
+    /// Of CLIENT SETINFO LIB-NAME.
+    pub library: String,
+    /// Of CLIENT SETINFO LIB-VER.
+    pub library_version: String,
+    /// The command that came last.
+    pub last_command: String,
+}
+
+impl Client {
+    /// Ends the connection, once what it has in work is done.
+    pub fn kill(&self) {
+        self.is_killed.store(true, Ordering::Release);
+        self.killed.notify_one();
+    }
+
+    /// Whether it is to end.
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is to end.
+    pub async fn wait_killed(&self) {
+        while !self.is_killed() {
+            self.killed.notified().await;
+        }
+    }
+}
+
+/// What all parts of a server share.
+#[derive(Debug)]
+pub struct Shared {
+    /// How it was set up.
+    pub config: Config,
+    /// What may change.
+    pub settings: RwLock<Settings>,
+    /// Who is connected.
+    pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// What was counted.
+    pub statistics: Statistics,
+    /// When it was started, in milliseconds since the epoch.
+    pub started_ms: u64,
+    /// When the log was synced last, in seconds since the epoch.
+    pub synced_seconds: AtomicU64,
+    /// A name of this run: 40 hexadecimal digits.
+    pub run_id: String,
+    next_id: AtomicU64,
+    stop: watch::Sender<bool>,
+}
+
+impl Shared {
+    /// The shared state of a new server; `run` is a number for its name.
+    pub fn new(config: Config, run: u64) -> Shared {
+        let run_id =
+            format!("{run:016x}{:024x}", u128::from(run).wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 96) - 1));
+        Shared {
+            settings: RwLock::new(Settings::of(&config)),
+            config,
+            clients: Mutex::new(BTreeMap::new()),
+            statistics: Statistics::default(),
+            started_ms: now_ms(),
+            synced_seconds: AtomicU64::new(now_ms() / 1000),
+            run_id,
+            next_id: AtomicU64::new(1),
+            stop: watch::Sender::new(false),
+        }
+    }
+
+    /// Registers a connection; `None` if there are too many.
+    pub fn connect(&self, address: SocketAddr, local_address: SocketAddr) -> Option<Arc<Client>> {
+        let mut clients = self.clients.lock();
+        if clients.len() >= self.settings.read().max_clients {
+            self.statistics.refused_connections.add(1);
+            return None;
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let client = Arc::new(Client {
+            id,
+            address,
+            local_address,
+            connected_ms: now_ms(),
+            active_ms: AtomicU64::new(now_ms()),
+            names: Mutex::default(),
+            database: AtomicUsize::new(0),
+            protocol: AtomicUsize::new(2),
+            queued: AtomicUsize::new(usize::MAX),
+            is_blocked: AtomicBool::new(false),
+            is_killed: AtomicBool::new(false),
+            killed: Notify::new(),
+        });
+        clients.insert(id, Arc::clone(&client));
+        self.statistics.connections.add(1);
+        Some(client)
+    }
+
+    /// Forgets a connection.
+    pub fn disconnect(&self, id: u64) {
+        self.clients.lock().remove(&id);
+    }
+
+    /// Has the server stop: what was begun is finished.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Whether the server is to stop.
+    pub fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Waits until the server is to stop.
+    pub async fn wait_stop(&self) {
+        // The sender lives as long as this, so that there is no error.
+        let _ = self.stop.subscribe().wait_for(|&is_stopping| is_stopping).await;
+    }
+}

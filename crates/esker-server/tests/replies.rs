@@ -1,0 +1,99 @@
+//! Every command in every form, with the replies of Redis 7.0, which are kept beside the commands.
+//!
+//! `tests/data/NAME.txt` has a command in each line, `NAME.replies` the reply to each. Where Redis
+//! is installed its replies are looked at too, so that the files stay true; `ESKER_RECORD=1` writes
+//! them anew.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+use support::{Client, Redis, TestServer};
+
+const SCRIPTS: [&str; 8] = ["strings", "keys", "expiry", "hashes", "sets", "sorted_sets", "lists", "connection"];
+
+/// Replies that name the connection or the server.
+const NAMED: [&str; 1] = ["HELLO 3"];
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn read(name: &str) -> Vec<String> {
+    std::fs::read_to_string(file(name)).expect(name).lines().map(str::to_string).collect()
+}
+
+/// The replies to a script.
+fn replies(client: &mut Client, commands: &[String]) -> Vec<String> {
+    client.line("FLUSHALL");
+    commands
+        .iter()
+        .map(|command| {
+            if NAMED.contains(&command.as_str()) {
+                client.hello3();
+                return String::new();
+            }
+            client.line(command)
+        })
+        .collect()
+}
+
+fn differences(script: &str, commands: &[String], expected: &[String], found: &[String]) -> String {
+    let mut text = String::new();
+    for (number, command) in commands.iter().enumerate() {
+        let (expected, found) =
+            (expected.get(number).map_or("", |line| line), found.get(number).map_or("", |line| line));
+        if expected != found {
+            let _ = write!(text, "\n{script}:{}: {command}\n  expected {expected}\n  found    {found}", number + 1);
+        }
+    }
+    text
+}
+
+#[test]
+fn replies_are_those_of_redis() {
+    let server = TestServer::start();
+    let mut failed = String::new();
+    for script in SCRIPTS {
+        let commands = read(&format!("{script}.txt"));
+        let found = replies(&mut server.client(), &commands);
+        failed += &differences(script, &commands, &read(&format!("{script}.replies")), &found);
+    }
+    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn kept_replies_are_true() {
+    let Some(redis) = Redis::start() else { return };
+    let mut failed = String::new();
+    for script in SCRIPTS {
+        let commands = read(&format!("{script}.txt"));
+        let found = replies(&mut Client::connect(redis.address), &commands);
+        if std::env::var_os("ESKER_RECORD").is_some() {
+            std::fs::write(file(&format!("{script}.replies")), found.join("\n") + "\n").expect("a file");
+        } else {
+            failed += &differences(script, &commands, &read(&format!("{script}.replies")), &found);
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+}
+
+/// A command without a line in the scripts would be one without a test.
+#[test]
+fn every_command_has_a_line() {
+    // These end the server, or tell of the time and the machine: `server.rs` has them.
+    const ELSEWHERE: [&str; 8] = ["shutdown", "debug", "save", "bgsave", "lastsave", "role", "info", "flushall"];
+    let server = TestServer::start();
+    let listed = support::sorted(&server.client().line("COMMAND LIST"));
+    let commands: BTreeSet<String> =
+        listed.iter().filter_map(|item| item.split(' ').nth(1)).map(str::to_string).collect();
+    let mut tested: BTreeSet<String> = ELSEWHERE.iter().map(|name| name.to_string()).collect();
+    for script in SCRIPTS {
+        for line in read(&format!("{script}.txt")) {
+            tested.extend(line.split(' ').next().map(str::to_lowercase));
+        }
+    }
+    let untested: Vec<&String> = commands.difference(&tested).collect();
+    assert!(commands.len() > 150 && untested.is_empty(), "{} commands, without a line: {untested:?}", commands.len());
+}

@@ -1,0 +1,556 @@
+//! The server around the commands: connections, limits, blocking, durability, TLS, metrics.
+
+mod support;
+
+use esker_server::{Server, SyncPolicy, TlsFiles};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use support::{Client, TestServer, shown, wait_until};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+const LOCAL: [u8; 4] = [127, 0, 0, 1];
+
+/// Asks again until the reply is right.
+fn until(client: &mut Client, line: &str, is_right: impl Fn(&str) -> bool) {
+    wait_until(|| is_right(&client.line(line)));
+}
+
+#[test]
+fn data_survives_a_restart() {
+    for sync in [SyncPolicy::Always, SyncPolicy::EverySecond, SyncPolicy::No] {
+        let mut server = TestServer::with(|config| config.sync = sync);
+        let mut client = server.client();
+        for line in ["SET a 1", "HSET h f v", "RPUSH l a b c", "ZADD z 1.5 m", "SADD s x", "SELECT 3", "SET three 3"] {
+            assert!(!client.line(line).starts_with('-'), "{line}");
+        }
+        assert_eq!(client.line("SWAPDB 3 4"), "+OK");
+        server.restart();
+        let mut client = server.client();
+        assert_eq!(client.line("MGET a"), "*1 $1 1");
+        assert_eq!(client.line("HGETALL h"), "*2 $1 f $1 v");
+        assert_eq!(client.line("LRANGE l 0 -1"), "*3 $1 a $1 b $1 c");
+        assert_eq!(client.line("ZRANGE z 0 -1 WITHSCORES"), "*2 $1 m $3 1.5");
+        assert_eq!(client.line("SMEMBERS s"), "*1 $1 x");
+        client.line("SELECT 4");
+        assert_eq!(client.line("GET three"), "$1 3");
+    }
+}
+
+#[test]
+fn pipelines_keep_their_order() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for number in 0..5000 {
+        client.send(&["RPUSH", "l", &number.to_string()]);
+    }
+    for number in 1..=5000 {
+        assert_eq!(shown(&client.receive()), format!(":{number}"));
+    }
+    // More than is sent at once, in both directions.
+    let value = "v".repeat(100_000);
+    client.call(&["SET", "big", &value]);
+    for _ in 0..50 {
+        client.send(&["GET", "big"]);
+    }
+    for _ in 0..50 {
+        assert_eq!(client.receive().len(), value.len() + 11);
+    }
+}
+
+#[test]
+fn inline_commands_and_nonsense() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.stream.write_all(b"SET a \"x y\"\r\nGET a\n\r\n").expect("sent");
+    assert_eq!([shown(&client.receive()), shown(&client.receive())], ["+OK", "$3 x y"]);
+    client.stream.write_all(b"*1\r\nGET\r\n").expect("sent");
+    assert_eq!(shown(&client.receive()), "-ERR Protocol error: expected \\'$\\', got \\'G\\'");
+    assert!(client.is_ended());
+    // Deep nesting is no request, and ends nothing but its connection.
+    let mut client = server.client();
+    client.stream.write_all(&b"*1\r\n".repeat(100_000)).expect("sent");
+    assert_eq!(shown(&client.receive()), "-ERR Protocol error: expected \\'$\\', got \\'*\\'");
+    assert_eq!(server.client().line("PING"), "+PONG");
+}
+
+#[test]
+fn blocked_clients_are_served_in_their_order() {
+    let server = TestServer::start();
+    let (mut first, mut second, mut pusher) = (server.client(), server.client(), server.client());
+    first.send(&["BLPOP", "l", "0"]);
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    second.send(&["BLPOP", "other", "l", "0"]);
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:2"));
+    assert_eq!(pusher.line("RPUSH l a b c"), ":3");
+    assert_eq!(shown(&first.receive()), "*2 $1 l $1 a");
+    assert_eq!(shown(&second.receive()), "*2 $1 l $1 b");
+    assert_eq!(pusher.line("LRANGE l 0 -1"), "*1 $1 c");
+}
+
+#[test]
+fn a_chain_of_blocked_clients_is_served() {
+    let server = TestServer::start();
+    let (mut mover, mut popper, mut scorer, mut pusher) =
+        (server.client(), server.client(), server.client(), server.client());
+    mover.send(&["BLMOVE", "a", "b", "LEFT", "RIGHT", "0"]);
+    popper.send(&["BLPOP", "b", "0"]);
+    scorer.send(&["BZPOPMAX", "z", "0"]);
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:3"));
+    // A target of another type is an error of the one that waits.
+    let mut refused = server.client();
+    pusher.line("SET text x");
+    refused.send(&["BLMOVE", "from", "text", "LEFT", "LEFT", "0"]);
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:4"));
+    assert_eq!(pusher.line("LPUSH from v"), ":1");
+    assert!(shown(&refused.receive()).starts_with("-WRONGTYPE"));
+    assert_eq!(pusher.line("LPOP from"), "$1 v");
+    // A value of another type is none that is waited for.
+    pusher.line("SADD z x");
+    pusher.line("DEL z");
+    assert_eq!(pusher.line("LPUSH a v"), ":1");
+    assert_eq!(shown(&mover.receive()), "$1 v");
+    assert_eq!(shown(&popper.receive()), "*2 $1 b $1 v");
+    for line in ["MULTI", "ZADD z 1 m", "ZADD z 2 n", "EXEC"] {
+        pusher.line(line);
+    }
+    assert_eq!(shown(&scorer.receive()), "*3 $1 z $1 n $1 2");
+    assert_eq!(pusher.line("EXISTS a b"), ":0");
+}
+
+#[test]
+fn a_client_that_goes_takes_nothing() {
+    let server = TestServer::start();
+    let (mut gone, mut other) = (server.client(), server.client());
+    gone.send(&["BLPOP", "l", "0"]);
+    until(&mut other, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    drop(gone);
+    until(&mut other, "INFO clients", |reply| reply.contains("blocked_clients:0"));
+    assert_eq!(other.line("RPUSH l a"), ":1");
+    assert_eq!(other.line("LLEN l"), ":1");
+}
+
+#[test]
+fn a_wait_is_ended_by_another_client() {
+    let server = TestServer::start();
+    let (mut waiting, mut other) = (server.client(), server.client());
+    let id = waiting.line("CLIENT ID")[1..].to_string();
+    for (reason, reply) in
+        [("", "*-1"), (" TIMEOUT", "*-1"), (" ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+    {
+        waiting.send(&["BLPOP", "l", "0"]);
+        until(&mut other, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+        assert_eq!(other.line(&format!("CLIENT UNBLOCK {id}{reason}")), ":1");
+        assert_eq!(shown(&waiting.receive()), reply);
+        assert_eq!(other.line(&format!("CLIENT UNBLOCK {id}{reason}")), ":0");
+    }
+    assert_eq!(waiting.line("PING"), "+PONG");
+}
+
+/// What was pipelined ahead of a command that waits is answered at once.
+#[test]
+fn replies_before_a_blocked_command_are_sent() {
+    let server = TestServer::start();
+    let (mut client, mut pusher) = (server.client(), server.client());
+    client.send(&["SET", "a", "1"]);
+    client.send(&["BLPOP", "l", "0"]);
+    client.send(&["GET", "a"]);
+    assert_eq!(shown(&client.receive()), "+OK");
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    pusher.line("RPUSH l x");
+    assert_eq!(shown(&client.receive()), "*2 $1 l $1 x");
+    assert_eq!(shown(&client.receive()), "$1 1");
+}
+
+#[test]
+fn watched_keys() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    for (touch, reply) in [
+        ("SET a 2", "*-1"),
+        ("GET a", "*1 +OK"),
+        ("DEL a", "*-1"),
+        ("FLUSHALL", "*-1"),
+        ("SWAPDB 0 1", "*-1"),
+        ("APPEND b x", "*1 +OK"),
+    ] {
+        client.line("SET a 1");
+        client.line("WATCH a");
+        other.line(touch);
+        client.line("MULTI");
+        client.line("SET c 1");
+        assert_eq!(client.line("EXEC"), reply, "{touch}");
+        client.line("SELECT 0");
+    }
+    // A key that expires meanwhile counts as written.
+    client.line("SET a 1 PX 1");
+    client.line("SET a 1 PX 30");
+    client.line("WATCH a");
+    until(&mut other, "EXISTS a", |reply| reply == ":0");
+    client.line("MULTI");
+    client.line("PING");
+    assert_eq!(client.line("EXEC"), "*-1");
+}
+
+#[test]
+fn increments_of_many_clients_add_up() {
+    const CLIENTS: usize = 8;
+    const EACH: usize = 200;
+    let server = TestServer::with(|config| config.sync = SyncPolicy::Always);
+    let address = server.server().address().expect("it listens");
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(move || {
+                let mut client = Client::connect(address);
+                for _ in 0..EACH {
+                    client.line("INCR n");
+                    // Read, and written only if nobody else has.
+                    while {
+                        client.line("WATCH m");
+                        let value: usize =
+                            client.line("GET m").split(' ').nth(1).map_or(0, |text| text.parse().unwrap_or(0));
+                        client.line("MULTI");
+                        client.line(&format!("SET m {}", value + 1));
+                        client.line("EXEC") == "*-1"
+                    } {}
+                }
+            });
+        }
+    });
+    let total = (CLIENTS * EACH).to_string();
+    let expected = format!("*2 ${0} {total} ${0} {total}", total.len());
+    assert_eq!(server.client().line("MGET n m"), expected);
+}
+
+#[test]
+fn a_scan_yields_what_stays_once() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for number in 0..3000 {
+        client.send(&["SET", &format!("key:{number}"), "v"]);
+        client.send(&["HSET", "hash", &format!("field:{number}"), "v"]);
+    }
+    for _ in 0..6000 {
+        client.receive();
+    }
+    for (first, name) in [("SCAN", "key:"), ("HSCAN hash", "field:")] {
+        let (mut found, mut cursor, mut calls) = (Vec::new(), "0".to_string(), 0);
+        loop {
+            let reply = client.line(&format!("{first} {cursor} COUNT 100 MATCH {name}*"));
+            let words: Vec<&str> = reply.split(' ').collect();
+            cursor = words[2].to_string();
+            found.extend(words.iter().filter(|word| word.starts_with(name)).map(|word| word.to_string()));
+            // Others come and go.
+            client.line(&format!("SET other:{calls} x"));
+            client.line(&format!("DEL other:{}", calls / 2));
+            calls += 1;
+            if cursor == "0" {
+                break;
+            }
+        }
+        found.sort();
+        let all = found.len();
+        found.dedup();
+        assert_eq!((all, found.len()), (3000, 3000), "{first}");
+        assert!(calls > 20, "{first}: {calls} calls");
+    }
+    assert_eq!(client.line("DEL hash"), ":1");
+    assert_eq!(client.line("HLEN hash"), ":0");
+}
+
+/// What is left of an expired collection is removed, and never seen again.
+#[test]
+fn expired_collections_are_removed() {
+    let mut server = TestServer::with(|config| config.metrics = Some(SocketAddr::from((LOCAL, 0))));
+    let address = server.server().metrics_address().expect("it listens");
+    let mut client = server.client();
+    for number in 0..200 {
+        client.line(&format!("ZADD z {number} m{number}"));
+    }
+    // One that was deleted, one that was kept and one that was moved are no leftovers.
+    for line in
+        ["SADD s a", "PEXPIRE s 20", "DEL s", "RPUSH l a", "PEXPIRE l 20", "PERSIST l", "HSET h a b", "PEXPIRE h 20"]
+    {
+        client.line(line);
+    }
+    client.line("RENAME h renamed");
+    client.line("PEXPIRE z 20");
+    until(&mut client, "EXISTS z renamed", |reply| reply == ":0");
+    client.line("ZADD z 1 new");
+    assert_eq!(client.line("ZRANGE z 0 -1"), "*1 $3 new");
+    wait_until(|| http(address, "/metrics").contains("esker_server_expired_collections_total 2\n"));
+    assert_eq!(client.line("LRANGE l 0 -1"), "*1 $1 a");
+    assert_eq!(client.line("DEL z l"), ":2");
+    server.stop();
+    let db = esker::Db::open(&server.config.directory, esker::Options::default()).expect("a database");
+    let elements = db.existing_keyspace("0.elements").expect("a keyspace");
+    assert_eq!(elements.count(..).expect("a count"), 0);
+    let notes = db.existing_keyspace("system").expect("a keyspace").prefix("x").count();
+    assert_eq!(notes, 0);
+}
+
+#[test]
+fn large_values_and_keys() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    let value = vec![7u8; 5 << 20];
+    assert_eq!(client.call(&[&b"SET"[..], b"v", &value]), "+OK");
+    client.send(&["GET", "v"]);
+    assert!(client.receive().windows(value.len()).any(|window| window == &value[..]));
+    let longest = vec![b'k'; (1 << 20) - 6];
+    assert_eq!(client.call(&[&b"SET"[..], &longest, b"v"]), "+OK");
+    assert_eq!(client.call(&[&b"GET"[..], &longest]), "$1 v");
+    let longer = vec![b'k'; (1 << 20) - 5];
+    assert_eq!(client.call(&[&b"SET"[..], &longer, b"v"]), "-ERR key is longer than 1048570 bytes");
+    assert!(
+        client
+            .call(&[&b"SADD"[..], b"s", &longer, &vec![b'm'; 1 << 20]])
+            .starts_with("-ERR a field or member is longer")
+    );
+    assert_eq!(client.line("EXISTS s"), ":0");
+}
+
+#[test]
+fn passwords() {
+    let server = TestServer::with(|config| config.password = Some("secret".into()));
+    let mut client = server.client();
+    assert_eq!(client.line("GET a"), "-NOAUTH Authentication required.");
+    assert!(client.line("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
+    assert!(client.line("AUTH wrong").starts_with("-WRONGPASS"));
+    assert!(client.line("AUTH other secret").starts_with("-WRONGPASS"));
+    assert_eq!(client.line("AUTH secret"), "+OK");
+    assert_eq!(client.line("GET a"), "$-1");
+    assert_eq!(client.line("RESET"), "+RESET");
+    assert_eq!(client.line("GET a"), "-NOAUTH Authentication required.");
+    assert_eq!(client.line("AUTH default secret"), "+OK");
+    assert_eq!(client.line("CONFIG SET requirepass \"\""), "+OK");
+    assert_eq!(server.client().line("GET a"), "$-1");
+    let mut client = server.client();
+    client.line("CONFIG SET requirepass secret");
+    let mut stranger = server.client();
+    stranger.stream.write_all(b"*1000\r\n").expect("sent");
+    assert_eq!(shown(&stranger.receive()), "-ERR Protocol error: unauthenticated multibulk length");
+}
+
+#[test]
+fn limits_of_clients_and_requests() {
+    let server = TestServer::with(|config| config.max_clients = 2);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!([first.line("PING"), second.line("PING")], ["+PONG", "+PONG"]);
+    let mut third = server.client();
+    assert_eq!(shown(&third.receive()), "-ERR max number of clients reached");
+    drop(second);
+    until(&mut first, "CLIENT LIST", |reply| reply.matches("id=").count() == 1);
+    assert_eq!(server.client().line("PING"), "+PONG");
+    assert_eq!(first.line("CONFIG SET proto-max-bulk-len 1048576"), "+OK");
+    assert_eq!(
+        first.call(&[&b"SET"[..], b"a", &vec![b'x'; (1 << 20) + 1]]),
+        "-ERR Protocol error: invalid bulk length"
+    );
+}
+
+#[test]
+fn requests_beyond_the_buffer_are_refused() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    assert_eq!(other.line("CONFIG SET client-query-buffer-limit 1048576"), "+OK");
+    let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3000000\r\n".to_vec();
+    request.resize(3_000_000, b'x');
+    // The server may have ended the connection before all is sent.
+    let _ = client.stream.write_all(&request);
+    let mut answer = Vec::new();
+    let _ = client.stream.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"-ERR Protocol error: the request is longer"));
+    assert_eq!(other.line("EXISTS a"), ":0");
+    // Many small requests are no long one.
+    for number in 0..20_000 {
+        other.send(&["SET", "b", &number.to_string()]);
+    }
+    for _ in 0..20_000 {
+        assert_eq!(other.receive(), b"+OK\r\n");
+    }
+}
+
+#[test]
+fn clients_are_named_listed_and_ended() {
+    let server = TestServer::start();
+    let (mut first, mut second) = (server.client(), server.client());
+    let id = first.line("CLIENT ID");
+    assert_eq!(second.line("CLIENT SETNAME other"), "+OK");
+    assert_eq!(second.line("CLIENT SETINFO LIB-NAME tests"), "+OK");
+    let list = first.line("CLIENT LIST");
+    assert!(list.contains("name=other") && list.contains("lib-name=tests"), "{list}");
+    assert!(first.line("CLIENT INFO").contains(&format!("id={} ", &id[1..])));
+    first.send(&["CLIENT", "REPLY", "OFF"]);
+    first.send(&["PING"]);
+    assert_eq!(first.line("CLIENT REPLY ON"), "+OK");
+    first.send(&["CLIENT", "REPLY", "SKIP"]);
+    first.send(&["PING"]);
+    assert_eq!(first.line("ECHO x"), "$1 x");
+    assert_eq!(first.line("CLIENT KILL TYPE normal"), ":1");
+    assert!(second.is_ended());
+    assert_eq!(first.line("CLIENT KILL TYPE normal SKIPME no"), ":1");
+    assert!(first.is_ended());
+}
+
+#[test]
+fn information() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.line("SET a 1");
+    client.line("SET b 1 EX 1000");
+    let info = client.line("INFO");
+    for part in ["redis_version:7.0.15", "# Clients", "role:master", "db0:keys=2,expires=1"] {
+        assert!(info.contains(part), "{part} in {info}");
+    }
+    assert!(!client.line("INFO server").contains("# Clients"));
+    assert_eq!(client.line("ROLE"), "*3 $6 master :0 *0");
+    assert_eq!([client.line("SAVE"), client.line("BGSAVE")], ["+OK", "+Background saving started"]);
+    assert!(client.line("LASTSAVE")[1..].parse::<u64>().is_ok_and(|seconds| seconds > 1_000_000_000));
+    assert_eq!(
+        [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
+        ["+OK", "-ERR value is not a valid float"]
+    );
+    assert_eq!(client.line("CONFIG GET appendfsync maxcl*"), "*4 $11 appendfsync $8 everysec $10 maxclients $5 10000");
+    assert_eq!(client.line("CONFIG SET appendfsync always maxclients 7"), "+OK");
+    assert!(client.line("CONFIG SET appendfsync always maxclients x").starts_with("-ERR CONFIG SET failed"));
+    assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
+}
+
+fn http(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).expect("sent");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response");
+    response
+}
+
+#[test]
+fn metrics_and_health() {
+    let server = TestServer::with(|config| config.metrics = Some(SocketAddr::from((LOCAL, 0))));
+    let address = server.server().metrics_address().expect("it listens");
+    let mut client = server.client();
+    client.line("SET a 1");
+    client.line("NOSUCH");
+    let metrics = http(address, "/metrics");
+    for line in
+        ["esker_server_commands_total 2", "esker_server_error_replies_total 1", "esker_server_connected_clients 1"]
+    {
+        assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
+    }
+    assert!(metrics.contains("# TYPE esker_cache_hits_total counter"));
+    assert!(http(address, "/health/live").starts_with("HTTP/1.1 200 "));
+    assert!(http(address, "/health/ready").ends_with("ready\n"));
+    assert!(http(address, "/nosuch").starts_with("HTTP/1.1 404 "));
+}
+
+#[test]
+fn shutdown_finishes_what_was_begun() {
+    let mut server = TestServer::start();
+    let (mut client, mut waiting) = (server.client(), server.client());
+    waiting.send(&["BLPOP", "l", "0"]);
+    until(&mut client, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    for number in 0..1000 {
+        client.send(&["RPUSH", "n", &number.to_string()]);
+    }
+    client.send(&["SHUTDOWN"]);
+    for number in 1..=1000 {
+        assert_eq!(shown(&client.receive()), format!(":{number}"));
+    }
+    assert!(client.is_ended());
+    server.server().wait().expect("it was told to end");
+    server.restart();
+    assert_eq!(server.client().line("LLEN n"), ":1000");
+}
+
+#[test]
+fn a_directory_is_served_once() {
+    let server = TestServer::start();
+    let mut config = server.config.clone();
+    config.listen = Some(SocketAddr::from((LOCAL, 0)));
+    let error = Server::start(config).map(|_| ()).expect_err("it is locked");
+    assert!(error.to_string().contains("lock"), "{error}");
+}
+
+/// A certificate in files, and as the client has it.
+struct Identity {
+    files: TlsFiles,
+    made: rcgen::CertifiedKey<rcgen::KeyPair>,
+    _directory: tempfile::TempDir,
+}
+
+impl Identity {
+    fn new() -> Identity {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
+        let directory = tempfile::tempdir().expect("a directory");
+        let (certificate, key) = (directory.path().join("certificate.pem"), directory.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).expect("a file");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+        Identity { files: TlsFiles { certificate, key, client_authority: None }, made, _directory: directory }
+    }
+
+    fn certificate(&self) -> CertificateDer<'static> {
+        CertificateDer::from(self.made.cert.der().to_vec())
+    }
+}
+
+/// A connection with TLS to a server with the one certificate, by a client with the other one.
+fn tls_client(
+    server: &TestServer,
+    of: &Identity,
+    by: Option<&Identity>,
+) -> Client<StreamOwned<ClientConnection, TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(of.certificate()).expect("a root");
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots);
+    let config = match by {
+        None => builder.with_no_client_auth(),
+        Some(by) => {
+            let key = PrivateKeyDer::try_from(by.made.signing_key.serialize_der()).expect("a key");
+            builder.with_client_auth_cert(vec![by.certificate()], key).expect("an identity")
+        }
+    };
+    let name = ServerName::try_from("localhost").expect("a name");
+    let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
+    let stream = TcpStream::connect(server.server().tls_address().expect("it listens")).expect("it listens");
+    Client::over(StreamOwned::new(connection, stream))
+}
+
+#[test]
+fn tls() {
+    let identity = Identity::new();
+    let server = TestServer::with(|config| config.tls = Some((SocketAddr::from((LOCAL, 0)), identity.files.clone())));
+    let mut client = tls_client(&server, &identity, None);
+    assert_eq!(client.line("SET a 1"), "+OK");
+    let value = "x".repeat(1 << 20);
+    assert_eq!(client.call(&["SET", "big", &value]), "+OK");
+    assert_eq!(client.line("STRLEN big"), ":1048576");
+    assert_eq!(server.client().line("GET a"), "$1 1");
+    // Who speaks no TLS gets none.
+    let mut stream = TcpStream::connect(server.server().tls_address().expect("it listens")).expect("it listens");
+    stream.write_all(b"PING\r\n").expect("sent");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+PONG"));
+}
+
+#[test]
+fn tls_with_certificates_of_clients() {
+    let (identity, known, stranger) = (Identity::new(), Identity::new(), Identity::new());
+    let server = TestServer::with(|config| {
+        let mut files = identity.files.clone();
+        files.client_authority = Some(known.files.certificate.clone());
+        config.tls = Some((SocketAddr::from((LOCAL, 0)), files));
+    });
+    assert_eq!(tls_client(&server, &identity, Some(&known)).line("PING"), "+PONG");
+    for by in [None, Some(&stranger)] {
+        let mut client = tls_client(&server, &identity, by);
+        let _ = client.stream.write_all(b"PING\r\n");
+        assert!(client.is_ended());
+    }
+}
