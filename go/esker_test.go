@@ -102,6 +102,16 @@ func TestValues(t *testing.T) {
 	must(t, err)
 	must(t, names.Compact(esker.Range{}))
 	must(t, names.Compact(esker.Range{Start: b("a")}))
+	// After a compaction it is exact.
+	count, err = names.Count(esker.Range{})
+	must(t, err)
+	entries, err := names.ApproximateCount(esker.Range{})
+	must(t, err)
+	that(t, entries == count, fmt.Sprint(entries, " entries of ", count))
+	put(t, names, "a", "1", "zz", "2")
+	entries, err = names.ApproximateCount(esker.Range{Start: b("z")})
+	must(t, err)
+	that(t, entries == 1, fmt.Sprint(entries))
 }
 
 func TestConditionalWrites(t *testing.T) {

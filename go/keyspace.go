@@ -264,6 +264,16 @@ func (k *Keyspace) ApproximateSize(r Range) (uint64, error) {
 	return uint64(bytes), err
 }
 
+// ApproximateCount is about how many entries there are in a range, without reading a file: a key counts
+// once for each table and memtable that has a version of it, also where it was deleted or has
+// expired, until compaction drops it.
+func (k *Keyspace) ApproximateCount(r Range) (uint64, error) {
+	_, entries, err := k.answer(func() C.go_answer {
+		return C.go_keyspace_approximate_count(k.handle.c, data(r.Start), length(r.Start), data(r.End), length(r.End))
+	})
+	return uint64(entries), err
+}
+
 // Compact flushes, and compacts a range into one run.
 func (k *Keyspace) Compact(r Range) error {
 	return k.run(func() C.esker_code {

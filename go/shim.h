@@ -199,6 +199,13 @@ static inline go_answer go_keyspace_approximate_size(esker_keyspace *keyspace, G
   return result;
 }
 
+static inline go_answer go_keyspace_approximate_count(esker_keyspace *keyspace, GO_RANGE) {
+  esker_range range = GO_MAKE_RANGE;
+  go_answer result = {0};
+  result.code = esker_keyspace_approximate_count(keyspace, &range, &result.number);
+  return result;
+}
+
 static inline int32_t go_keyspace_compare_keys(esker_keyspace *keyspace, go_data a, size_t a_length,
                                                go_data b, size_t b_length, esker_code *code) {
   int32_t order = 0;

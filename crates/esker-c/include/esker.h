@@ -979,6 +979,15 @@ esker_code esker_keyspace_approximate_size(esker_keyspace *keyspace,
                                            uint64_t *bytes);
 
 /*
+ About how many entries there are in a range, without reading a file: a key counts once for each
+ table and memtable that has a version of it, also where it was deleted or has expired, until
+ compaction drops it. `range` may be NULL.
+ */
+esker_code esker_keyspace_approximate_count(esker_keyspace *keyspace,
+                                            const esker_range *range,
+                                            uint64_t *entries);
+
+/*
  Flushes, and compacts a range into one run. `range` may be NULL.
  */
 esker_code esker_keyspace_compact(esker_keyspace *keyspace, const esker_range *range);

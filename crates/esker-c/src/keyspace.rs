@@ -146,6 +146,24 @@ pub unsafe extern "C" fn esker_keyspace_approximate_size(
     })
 }
 
+/// About how many entries there are in a range, without reading a file: a key counts once for each
+/// table and memtable that has a version of it, also where it was deleted or has expired, until
+/// compaction drops it. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_approximate_count(
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+    entries: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(entries, 0)?;
+        output.set(esker_keyspace::get(keyspace)?.0.approximate_count(caller.range(range)?)?);
+        Ok(())
+    })
+}
+
 /// Flushes, and compacts a range into one run. `range` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_compact(

@@ -102,6 +102,16 @@ static void values(esker_db *db) {
   OK(esker_keyspace_approximate_size(names, NULL, &number));
   OK(esker_keyspace_compact(names, NULL));
   OK(esker_keyspace_compact(names, &range));
+  /* After a compaction it is exact. */
+  OK(esker_keyspace_approximate_count(names, NULL, &number));
+  CHECK(number == 0);
+  OK(esker_keyspace_put(names, TEXT("counted"), TEXT("1"), NULL));
+  OK(esker_keyspace_approximate_count(names, NULL, &number));
+  CHECK(number == 1);
+  esker_range behind = {TEXT("d"), NULL, 0};
+  OK(esker_keyspace_approximate_count(names, &behind, &number));
+  CHECK(number == 0);
+  OK(esker_keyspace_delete(names, TEXT("counted"), NULL));
 
   /* The options of writes. */
   esker_write_options *options;
