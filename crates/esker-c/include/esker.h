@@ -956,10 +956,10 @@ esker_code esker_keyspace_ttl(esker_keyspace *keyspace, bool *enabled, uint64_t 
 
 /*
  From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
- What was written before keeps the expiry that it has, or has none, and so do operations that were
- added to batches and transactions before. Durable when it returns. Waits for a flush or compaction
- that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that was created
- without a time to live.
+ What was written before keeps the expiry that it has, or has none, and so do operations that
+ were added to batches and transactions before. Durable when it returns. Waits for a flush or
+ compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
+ was created without a time to live.
  */
 esker_code esker_keyspace_set_ttl(esker_keyspace *keyspace, uint64_t default_ms);
 
@@ -1438,8 +1438,9 @@ esker_code esker_snapshot_sequence(esker_snapshot *snapshot, uint64_t *sequence)
 
 /*
  Makes a cursor over a keyspace, at no key: of a snapshot, or of this moment if `snapshot` is
- NULL. With `keys_only` its values are empty, and large ones are not loaded. Destroy it with `esker_cursor_destroy`. It may outlive
- the handles that it was made of.
+ NULL. With `keys_only` its values are empty, and large ones are not loaded, unless operands are
+ merged into them. Destroy it with `esker_cursor_destroy`. It may outlive the handles that it was
+ made of.
  */
 esker_code esker_cursor_create(esker_keyspace *keyspace,
                                esker_snapshot *snapshot,

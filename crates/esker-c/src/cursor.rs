@@ -12,8 +12,9 @@ use std::ptr;
 const NAME: &str = "an esker_cursor";
 
 /// Makes a cursor over a keyspace, at no key: of a snapshot, or of this moment if `snapshot` is
-/// NULL. With `keys_only` its values are empty, and large ones are not loaded. Destroy it with `esker_cursor_destroy`. It may outlive
-/// the handles that it was made of.
+/// NULL. With `keys_only` its values are empty, and large ones are not loaded, unless operands are
+/// merged into them. Destroy it with `esker_cursor_destroy`. It may outlive the handles that it was
+/// made of.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_cursor_create(
     keyspace: *mut esker_keyspace,

@@ -93,10 +93,10 @@ pub unsafe extern "C" fn esker_keyspace_ttl(
 }
 
 /// From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
-/// What was written before keeps the expiry that it has, or has none, and so do operations that were
-/// added to batches and transactions before. Durable when it returns. Waits for a flush or compaction
-/// that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that was created
-/// without a time to live.
+/// What was written before keeps the expiry that it has, or has none, and so do operations that
+/// were added to batches and transactions before. Durable when it returns. Waits for a flush or
+/// compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
+/// was created without a time to live.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_keyspace_set_ttl(keyspace: *mut esker_keyspace, default_ms: u64) -> esker_code {
     call(|| {
