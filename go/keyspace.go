@@ -288,7 +288,8 @@ func (k *Keyspace) Put(key, value []byte, options ...WriteOption) error {
 	})
 }
 
-// PutUntil sets the value of a key until a time; the zero time is never.
+// PutUntil sets the value of a key until a time; the zero time is never. ErrInvalidArgument in a keyspace
+// whose entries cannot expire.
 func (k *Keyspace) PutUntil(key, value []byte, at time.Time) error {
 	return k.run(func() C.esker_code {
 		return C.go_keyspace_put_until(k.handle.c, data(key), length(key), data(value), length(value), until(at))
