@@ -92,11 +92,11 @@ func (b *Batch) PutWithTTL(k *Keyspace, key, value []byte, ttl time.Duration) er
 	})
 }
 
-// PutUntil adds a put until a time.
+// PutUntil adds a put until a time; the zero time is never.
 func (b *Batch) PutUntil(k *Keyspace, key, value []byte, at time.Time) error {
 	return b.with(k, func() C.esker_code {
 		return C.go_batch_put_until(b.handle.c, k.handle.c, data(key), length(key), data(value), length(value),
-			unixMilliseconds(at))
+			until(at))
 	})
 }
 
@@ -150,10 +150,10 @@ func (b *Batch) Touch(k *Keyspace, key []byte, ttl time.Duration) error {
 	})
 }
 
-// ExpireAt adds a change of the expiry of a key.
+// ExpireAt adds a change of the expiry of a key; the zero time is never.
 func (b *Batch) ExpireAt(k *Keyspace, key []byte, at time.Time) error {
 	return b.with(k, func() C.esker_code {
-		return C.go_batch_expire_at(b.handle.c, k.handle.c, data(key), length(key), unixMilliseconds(at))
+		return C.go_batch_expire_at(b.handle.c, k.handle.c, data(key), length(key), until(at))
 	})
 }
 

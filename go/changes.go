@@ -102,18 +102,18 @@ func (db *DB) Changes(from uint64, options ...ChangesOption) (*Changes, error) {
 	return c, nil
 }
 
-// Close ends the reader, and waits of it within a tenth of a second.
+// Close ends the reader: a call of Next under way ends as it would have, and a wait within a tenth of a
+// second.
 func (c *Changes) Close() error {
 	if c == nil || c.db == nil {
 		return newError(ErrWrongHandle, "no reader of changes")
 	}
-	if !c.reading.TryLock() {
-		return c.busy()
-	}
-	defer c.reading.Unlock()
 	if c.closed.Swap(true) {
 		return closed("the reader of changes")
 	}
+	// Next calls nothing of the program, which could be what has called Close.
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	c.net.Stop()
 	err := call(func() C.esker_code { return C.esker_changes_destroy(c.handle.c) })
 	runtime.KeepAlive(c)
@@ -228,13 +228,17 @@ func (c *Changes) Position() (uint64, error) {
 // unless it is that of one of these ends.
 func (c *Changes) All(ctx context.Context) iter.Seq2[[]Change, error] {
 	return func(yield func([]Change, error) bool) {
-		for {
+		if ctx == nil {
+			yield(nil, invalid("no context"))
+			return
+		}
+		for ctx.Err() == nil {
 			batch, err := c.Next()
 			if err == nil && batch == nil {
 				err = c.Wait(ctx)
 			}
 			switch {
-			case errors.Is(err, ErrClosed) || (err != nil && ctx.Err() != nil):
+			case errors.Is(err, ErrClosed) || (ctx.Err() != nil && errors.Is(err, ctx.Err())):
 				return
 			case err != nil:
 				yield(nil, err)

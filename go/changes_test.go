@@ -168,6 +168,37 @@ func TestAllChanges(t *testing.T) {
 	_ = changes.Close()
 }
 
+// The context ends a loop that has much to read too, and a loop without one is an error.
+func TestAllChangesEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	db := open(t, esker.KeepChangesBytes(1<<20))
+	names := keyspace(t, db, "names")
+	for range 10 {
+		put(t, names, "k", "v")
+	}
+	changes, err := db.Changes(0)
+	must(t, err)
+	defer changes.Close()
+	count := 0
+	for _, err := range changes.All(ctx) {
+		must(t, err)
+		if count++; count == 3 {
+			cancel()
+		}
+	}
+	that(t, count == 3, "none behind the end of the context")
+	for range changes.All(ctx) {
+		t.Fatal("the context has ended")
+	}
+	count = 0
+	for _, err := range changes.All(nil) { //nolint:staticcheck
+		is(t, err, esker.ErrInvalidArgument)
+		count++
+	}
+	that(t, count == 1, "one error")
+}
+
 func TestWatches(t *testing.T) {
 	background := context.Background()
 	soon := func() context.Context {

@@ -13,7 +13,7 @@ import (
 type CursorOptions struct {
 	// Range has the keys that it finds. Without it, these are all.
 	Range
-	// KeysOnly leaves the values out: large ones are not read.
+	// KeysOnly leaves the values out: they are empty, and large ones are not read.
 	KeysOnly bool
 }
 

@@ -192,22 +192,23 @@ func (db *DB) Transact(ctx context.Context, f func(*Transaction) error, options 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := db.transactOnce(f, options)
-		if !errors.Is(err, ErrConflict) && !(inPieces && errors.Is(err, ErrWriteStalled)) {
+		ofCommit, err := db.transactOnce(f, options)
+		if !ofCommit || (!errors.Is(err, ErrConflict) && !(inPieces && errors.Is(err, ErrWriteStalled))) {
 			return err
 		}
 	}
 }
 
-func (db *DB) transactOnce(f func(*Transaction) error, options []WriteOption) error {
+// transactOnce runs the transaction. The result, or its error, may be that of the commit.
+func (db *DB) transactOnce(f func(*Transaction) error, options []WriteOption) (ofCommit bool, err error) {
 	transaction, err := db.Transaction()
 	if err != nil {
-		return err
+		return false, err
 	}
 	// After the commit it has nothing left to do.
 	defer transaction.Rollback()
 	if err := f(transaction); err != nil {
-		return err
+		return false, err
 	}
-	return transaction.Commit(options...)
+	return true, transaction.Commit(options...)
 }

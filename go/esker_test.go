@@ -102,6 +102,16 @@ func TestValues(t *testing.T) {
 	must(t, err)
 	must(t, names.Compact(esker.Range{}))
 	must(t, names.Compact(esker.Range{Start: b("a")}))
+	// After a compaction it is exact.
+	count, err = names.Count(esker.Range{})
+	must(t, err)
+	entries, err := names.ApproximateCount(esker.Range{})
+	must(t, err)
+	that(t, entries == count, fmt.Sprint(entries, " entries of ", count))
+	put(t, names, "a", "1", "zz", "2")
+	entries, err = names.ApproximateCount(esker.Range{Start: b("z")})
+	must(t, err)
+	that(t, entries == 1, fmt.Sprint(entries))
 }
 
 func TestConditionalWrites(t *testing.T) {
@@ -223,11 +233,57 @@ func TestTimesToLive(t *testing.T) {
 	must(t, err)
 	that(t, !found, "it has expired")
 
+	// The zero time is never: what is returned can be passed.
+	never := func(key string) {
+		t.Helper()
+		at, found, err := sessions.ExpiresAt(b(key))
+		must(t, err)
+		that(t, found && at.IsZero(), key+" never expires")
+	}
+	must(t, sessions.PutUntil(b("n1"), b("x"), time.Time{}))
+	never("n1")
+	must(t, sessions.Put(b("n2"), b("x")))
+	found, err = sessions.ExpireAt(b("n2"), time.Time{})
+	must(t, err)
+	that(t, found, "n2 lives")
+	never("n2")
+	must(t, batch.PutUntil(sessions, b("n3"), b("x"), time.Time{}))
+	must(t, batch.Put(sessions, b("n4"), b("x")))
+	must(t, batch.ExpireAt(sessions, b("n4"), time.Time{}))
+	must(t, batch.Commit())
+	never("n3")
+	never("n4")
+	must(t, db.Transact(context.Background(), func(tx *esker.Transaction) error {
+		must(t, tx.PutUntil(sessions, b("n5"), b("x"), time.Time{}))
+		value, err := tx.Get(sessions, b("n5"))
+		must(t, err)
+		equal(t, value, "x")
+		must(t, tx.Put(sessions, b("n6"), b("x")))
+		return tx.ExpireAt(sessions, b("n6"), time.Time{})
+	}))
+	never("n5")
+	never("n6")
+
+	// Another default, and none.
+	must(t, sessions.SetTTL(time.Minute))
+	must(t, sessions.Put(b("d"), b("x")))
+	at, _, err = sessions.ExpiresAt(b("d"))
+	must(t, err)
+	that(t, at.Equal(clock.Now().Add(time.Minute)), "the new default")
+	must(t, sessions.SetTTL(0))
+	must(t, sessions.Put(b("d"), b("x")))
+	never("d")
+	is(t, sessions.SetTTL(-1), esker.ErrInvalidArgument)
+
 	plain := keyspace(t, db, "plain")
 	is(t, plain.Put(b("k"), b("v"), esker.TTL(time.Second)), esker.ErrInvalidArgument)
 	_, enabled, err = plain.DefaultTTL()
 	must(t, err)
 	that(t, !enabled, "nothing expires")
+	must(t, plain.SetTTL(0))
+	must(t, plain.Put(b("k"), b("v"), esker.TTL(time.Second)))
+	must(t, plain.Close())
+	is(t, plain.SetTTL(0), esker.ErrClosed)
 }
 
 func TestScans(t *testing.T) {
@@ -407,8 +463,20 @@ func TestCursors(t *testing.T) {
 	must(t, err)
 	defer cursor.Close()
 	move("bob", cursor.First)
+	equal(t, cursor.Value(), "")
 	move("", cursor.Next)
 	move("bob", cursor.Last)
+
+	// The result of a merge is in memory of its own, and has none where it is empty.
+	merged := keyspace(t, db, "merged", esker.BuiltInMerge(esker.MergePut))
+	must(t, merged.Merge(b(""), b("")))
+	cursor, err = merged.Cursor(esker.CursorOptions{})
+	must(t, err)
+	defer cursor.Close()
+	_, err = cursor.First()
+	must(t, err)
+	equal(t, cursor.Key(), "")
+	equal(t, cursor.Value(), "")
 }
 
 func TestSnapshots(t *testing.T) {
@@ -554,6 +622,20 @@ func TestTransact(t *testing.T) {
 	}))
 	that(t, runs == 3, "two conflicts")
 	that(t, scanned(t, names.All()) == "copy=2 k=2", "the last run")
+
+	// An error of the function is returned, whatever it is.
+	for _, code := range []esker.Code{esker.ErrConflict, esker.ErrWriteStalled} {
+		ctx, cancel := context.WithCancel(ctx)
+		runs = 0
+		err := db.Transact(ctx, func(*esker.Transaction) error {
+			if runs++; runs > 1 {
+				cancel()
+			}
+			return fmt.Errorf("of the function: %w", code)
+		})
+		that(t, runs == 1 && errors.Is(err, code), fmt.Sprint(err))
+		cancel()
+	}
 
 	// An error and a panic roll back.
 	mistake := errors.New("a mistake")

@@ -39,8 +39,13 @@ func OpenFollower(path string, options ...Option) (*Follower, error) {
 	return f, nil
 }
 
-// DB is the database, to be read. It ends with the follower.
-func (f *Follower) DB() *DB { return f.db }
+// DB is the database, to be read. It ends with the follower. It is nil for no follower.
+func (f *Follower) DB() *DB {
+	if f == nil {
+		return nil
+	}
+	return f.db
+}
 
 // CatchUp reads what the writer has written since. It returns the number of the last write that the
 // follower has.

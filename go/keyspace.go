@@ -73,8 +73,13 @@ func (k *Keyspace) write(options []WriteOption, f func(*C.esker_write_options) C
 	return k.db.ended(err)
 }
 
-// DB is the database of the keyspace.
-func (k *Keyspace) DB() *DB { return k.db }
+// DB is the database of the keyspace; nil for none.
+func (k *Keyspace) DB() *DB {
+	if k == nil {
+		return nil
+	}
+	return k.db
+}
 
 // Name is the name of the keyspace.
 func (k *Keyspace) Name() (string, error) {
@@ -105,6 +110,21 @@ func (k *Keyspace) DefaultTTL() (ttl time.Duration, enabled bool, err error) {
 	var ms C.uint64_t
 	err = k.run(func() C.esker_code { return C.esker_keyspace_ttl(k.handle.c, &yes, &ms) })
 	return time.Duration(min(uint64(ms), uint64(1<<63-1)/uint64(time.Millisecond))) * time.Millisecond, bool(yes), err
+}
+
+// SetTTL makes entries of the keyspace expire from now on, after a time by default, or 0 if writes that
+// bring none never expire: also of a keyspace that was created without [Expires]. What was written
+// before keeps the expiry that it has, or has none. It waits for a flush or compaction that is under
+// way. ErrInvalidArgument for a keyspace with a merge operator that was created without.
+func (k *Keyspace) SetTTL(byDefault time.Duration) error {
+	var ms C.uint64_t
+	if byDefault != 0 {
+		var err error
+		if ms, err = milliseconds(byDefault); err != nil {
+			return err
+		}
+	}
+	return k.run(func() C.esker_code { return C.esker_keyspace_set_ttl(k.handle.c, ms) })
 }
 
 // CompactionStyle is how the keyspace is compacted, and of FIFO the most bytes of tables.
@@ -244,6 +264,16 @@ func (k *Keyspace) ApproximateSize(r Range) (uint64, error) {
 	return uint64(bytes), err
 }
 
+// ApproximateCount is about how many entries there are in a range, without reading a file: a key counts
+// once for each table and memtable that has a version of it, also where it was deleted or has
+// expired, until compaction drops it.
+func (k *Keyspace) ApproximateCount(r Range) (uint64, error) {
+	_, entries, err := k.answer(func() C.go_answer {
+		return C.go_keyspace_approximate_count(k.handle.c, data(r.Start), length(r.Start), data(r.End), length(r.End))
+	})
+	return uint64(entries), err
+}
+
 // Compact flushes, and compacts a range into one run.
 func (k *Keyspace) Compact(r Range) error {
 	return k.run(func() C.esker_code {
@@ -258,10 +288,11 @@ func (k *Keyspace) Put(key, value []byte, options ...WriteOption) error {
 	})
 }
 
-// PutUntil sets the value of a key until a time.
+// PutUntil sets the value of a key until a time; the zero time is never. ErrInvalidArgument in a keyspace
+// whose entries cannot expire.
 func (k *Keyspace) PutUntil(key, value []byte, at time.Time) error {
 	return k.run(func() C.esker_code {
-		return C.go_keyspace_put_until(k.handle.c, data(key), length(key), data(value), length(value), unixMilliseconds(at))
+		return C.go_keyspace_put_until(k.handle.c, data(key), length(key), data(value), length(value), until(at))
 	})
 }
 
@@ -348,10 +379,10 @@ func (k *Keyspace) Touch(key []byte, ttl time.Duration) (bool, error) {
 	return found, err
 }
 
-// ExpireAt makes the value of a key expire at a time. It says whether the key has one.
+// ExpireAt makes the value of a key expire at a time; the zero time is never. It says whether the key has one.
 func (k *Keyspace) ExpireAt(key []byte, at time.Time) (bool, error) {
 	found, _, err := k.answer(func() C.go_answer {
-		return C.go_keyspace_expire_at(k.handle.c, data(key), length(key), unixMilliseconds(at))
+		return C.go_keyspace_expire_at(k.handle.c, data(key), length(key), until(at))
 	})
 	return found, err
 }

@@ -75,6 +75,14 @@ func unixMilliseconds(at time.Time) C.uint64_t {
 	return C.uint64_t(max(at.UnixMilli(), 0))
 }
 
+// until is when something expires, for C: the zero time is never.
+func until(at time.Time) C.uint64_t {
+	if at.IsZero() {
+		return C.ESKER_NEVER
+	}
+	return unixMilliseconds(at)
+}
+
 // expiry is a time of C: the zero time is never.
 func expiry(ms C.uint64_t) time.Time {
 	if ms > math.MaxInt64 {

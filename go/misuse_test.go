@@ -148,7 +148,7 @@ func TestClosedDatabases(t *testing.T) {
 	must(t, names.Close())
 	must(t, watch.Close())
 	must(t, cursor.Close())
-	must(t, transaction.Rollback())
+	_ = transaction.Rollback() // A commit has failed, which ends it too.
 	must(t, snapshot.Close())
 	must(t, batch.Close())
 }
@@ -227,6 +227,8 @@ func TestZeroObjects(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { is(t, call(), esker.ErrWrongHandle) })
 	}
+	that(t, noKeyspace.DB() == nil && noFollower.DB() == nil, "no database")
+	that(t, noIterator.Key() == nil && noIterator.Value() == nil && !noIterator.Next(), "no pair")
 }
 
 // A keyspace of another database is refused.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Range is a range of keys: from Start, which is in it, to End, which is not. A nil Start is the
@@ -42,7 +43,8 @@ type ScanOptions struct {
 	Prefix []byte
 	// Reverse begins at the last key.
 	Reverse bool
-	// KeysOnly leaves the values out: they are empty, and large ones are not read.
+	// KeysOnly leaves the values out: they are empty, and large ones are not read, but by the scan of a
+	// transaction.
 	KeysOnly bool
 }
 
@@ -61,9 +63,9 @@ func (o *ScanOptions) check() error {
 //
 // It holds nothing before and after a loop over it, and can be looped over again: as of another
 // moment then, unless it is that of a snapshot. The slices are the caller's; those of one piece that
-// was read ahead share memory.
+// was read ahead share memory. One goroutine at a time may use a scan.
 type Scan struct {
-	open func() (*source, error)
+	open func(keysOnly bool) (*source, error)
 	err  error
 }
 
@@ -72,9 +74,13 @@ func (s *Scan) Err() error { return s.err }
 
 // All are the pairs. A loop that ends before its time has an error: [Scan.Err].
 func (s *Scan) All() iter.Seq2[[]byte, []byte] {
+	return s.all(false)
+}
+
+func (s *Scan) all(keysOnly bool) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var pairs *Iterator
-		if pairs, s.err = s.Iterator(); s.err != nil {
+		if pairs, s.err = s.iterator(keysOnly); s.err != nil {
 			return
 		}
 		defer pairs.Close()
@@ -87,10 +93,10 @@ func (s *Scan) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Keys are the keys alone.
+// Keys are the keys alone, as with KeysOnly.
 func (s *Scan) Keys() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for key := range s.All() {
+		for key := range s.all(true) {
 			if !yield(key) {
 				return
 			}
@@ -139,6 +145,8 @@ type Iterator struct {
 	ended  bool
 	err    error
 	closed bool
+	// A call has met another one, and has returned nothing for that: its caller may take it for an end.
+	collided atomic.Bool
 }
 
 // What is read ahead: few pairs for a scan that ends soon, and more and more.
@@ -150,8 +158,10 @@ const (
 
 // Iterator is at no pair; Next moves to the first. It is as of this moment, unless the scan is that of
 // a snapshot.
-func (s *Scan) Iterator() (*Iterator, error) {
-	source, err := s.open()
+func (s *Scan) Iterator() (*Iterator, error) { return s.iterator(false) }
+
+func (s *Scan) iterator(keysOnly bool) (*Iterator, error) {
+	source, err := s.open(keysOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +173,7 @@ func (s *Scan) Iterator() (*Iterator, error) {
 // Next moves to the next pair, and says whether there is one. Where there is none it may be for an
 // error: [Iterator.Err].
 func (i *Iterator) Next() bool {
-	if i == nil || i.source == nil || !i.mutex.TryLock() {
+	if i == nil || i.source == nil || !i.lock() {
 		return false
 	}
 	defer i.mutex.Unlock()
@@ -187,29 +197,41 @@ func (i *Iterator) Next() bool {
 	return true
 }
 
+// lock locks the iterator, or notes that another call uses it.
+func (i *Iterator) lock() bool {
+	if i.mutex.TryLock() {
+		return true
+	}
+	i.collided.Store(true)
+	return false
+}
+
 // Key is the key: nil at no pair.
 func (i *Iterator) Key() []byte {
-	if i == nil {
+	if i == nil || !i.lock() {
 		return nil
 	}
+	defer i.mutex.Unlock()
 	return i.at.key
 }
 
 // Value is the value: nil at no pair.
 func (i *Iterator) Value() []byte {
-	if i == nil {
+	if i == nil || !i.lock() {
 		return nil
 	}
+	defer i.mutex.Unlock()
 	return i.at.value
 }
 
-// Err is what has ended the iterator before its end, or nil.
+// Err is what has ended the iterator before its end, or nil. It is ErrBusy from the moment on at which
+// a call has met one of another goroutine: what the two have seen is not all there is.
 func (i *Iterator) Err() error {
 	if i == nil || i.source == nil {
 		return newError(ErrWrongHandle, "no iterator")
 	}
-	if !i.mutex.TryLock() {
-		return newError(ErrBusy, "the iterator is in use by another call; one goroutine at a time may use it")
+	if i.collided.Load() || !i.mutex.TryLock() {
+		return i.busy()
 	}
 	defer i.mutex.Unlock()
 	if i.closed && !i.ended {
@@ -221,13 +243,17 @@ func (i *Iterator) Err() error {
 	return i.err
 }
 
+func (i *Iterator) busy() error {
+	return newError(ErrBusy, "the iterator was used by two calls at once; one goroutine at a time may use it")
+}
+
 // Close releases the iterator.
 func (i *Iterator) Close() error {
 	if i == nil || i.source == nil {
 		return newError(ErrWrongHandle, "no iterator")
 	}
 	if !i.mutex.TryLock() {
-		return newError(ErrBusy, "the iterator is in use by another call; one goroutine at a time may use it")
+		return i.busy()
 	}
 	defer i.mutex.Unlock()
 	if i.closed {
@@ -243,17 +269,18 @@ func (i *Iterator) Close() error {
 func (k *Keyspace) Scan(options ScanOptions) *Scan { return k.scan(nil, options) }
 
 func (k *Keyspace) scan(snapshot *Snapshot, o ScanOptions) *Scan {
-	return &Scan{open: func() (*source, error) {
+	return &Scan{open: func(keysOnly bool) (*source, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
+		keysOnly = keysOnly || o.KeysOnly
 		var iterator *C.esker_iterator
 		err := k.runWith(snapshot, func(snapshot *C.esker_snapshot) C.esker_code {
 			if o.Prefix != nil {
-				return C.go_iterator_create_prefix(k.handle.c, snapshot, C.bool(o.KeysOnly),
+				return C.go_iterator_create_prefix(k.handle.c, snapshot, C.bool(keysOnly),
 					data(o.Prefix), length(o.Prefix), &iterator)
 			}
-			return C.go_iterator_create(k.handle.c, snapshot, C.bool(o.KeysOnly),
+			return C.go_iterator_create(k.handle.c, snapshot, C.bool(keysOnly),
 				data(o.Start), length(o.Start), data(o.End), length(o.End), &iterator)
 		})
 		if err != nil {

@@ -56,21 +56,21 @@ typedef struct {
 /* Reads. */
 
 static inline go_value go_keyspace_get(esker_keyspace *keyspace, go_data key, size_t length) {
-  go_value result;
+  go_value result = {0};
   result.code = esker_keyspace_get(keyspace, key, length, &result.data, &result.length);
   return result;
 }
 
 static inline go_value go_snapshot_get(esker_snapshot *snapshot, esker_keyspace *keyspace,
                                        go_data key, size_t length) {
-  go_value result;
+  go_value result = {0};
   result.code = esker_snapshot_get(snapshot, keyspace, key, length, &result.data, &result.length);
   return result;
 }
 
 static inline go_value go_transaction_get(esker_transaction *transaction, esker_keyspace *keyspace,
                                           go_data key, size_t length) {
-  go_value result;
+  go_value result = {0};
   result.code =
       esker_transaction_get(transaction, keyspace, key, length, &result.data, &result.length);
   return result;
@@ -114,32 +114,32 @@ static inline go_answer go_snapshot_expires_at(esker_snapshot *snapshot, esker_k
 }
 
 static inline go_pair go_keyspace_first(esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_keyspace_first(keyspace, &r.key, &r.key_length, &r.value, &r.value_length);
   return r;
 }
 
 static inline go_pair go_keyspace_last(esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_keyspace_last(keyspace, &r.key, &r.key_length, &r.value, &r.value_length);
   return r;
 }
 
 static inline go_pair go_keyspace_pop_first(esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_keyspace_pop_first(keyspace, &r.key, &r.key_length, &r.value, &r.value_length);
   return r;
 }
 
 static inline go_pair go_snapshot_first(esker_snapshot *snapshot, esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_snapshot_first(snapshot, keyspace, &r.key, &r.key_length, &r.value,
                                 &r.value_length);
   return r;
 }
 
 static inline go_pair go_snapshot_last(esker_snapshot *snapshot, esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code =
       esker_snapshot_last(snapshot, keyspace, &r.key, &r.key_length, &r.value, &r.value_length);
   return r;
@@ -147,7 +147,7 @@ static inline go_pair go_snapshot_last(esker_snapshot *snapshot, esker_keyspace 
 
 static inline go_pair go_transaction_first(esker_transaction *transaction,
                                            esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_transaction_first(transaction, keyspace, &r.key, &r.key_length, &r.value,
                                    &r.value_length);
   return r;
@@ -155,7 +155,7 @@ static inline go_pair go_transaction_first(esker_transaction *transaction,
 
 static inline go_pair go_transaction_last(esker_transaction *transaction,
                                           esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_transaction_last(transaction, keyspace, &r.key, &r.key_length, &r.value,
                                   &r.value_length);
   return r;
@@ -163,7 +163,7 @@ static inline go_pair go_transaction_last(esker_transaction *transaction,
 
 static inline go_pair go_transaction_pop_first(esker_transaction *transaction,
                                                esker_keyspace *keyspace) {
-  go_pair r;
+  go_pair r = {0};
   r.code = esker_transaction_pop_first(transaction, keyspace, &r.key, &r.key_length, &r.value,
                                        &r.value_length);
   return r;
@@ -196,6 +196,13 @@ static inline go_answer go_keyspace_approximate_size(esker_keyspace *keyspace, G
   esker_range range = GO_MAKE_RANGE;
   go_answer result = {0};
   result.code = esker_keyspace_approximate_size(keyspace, &range, &result.number);
+  return result;
+}
+
+static inline go_answer go_keyspace_approximate_count(esker_keyspace *keyspace, GO_RANGE) {
+  esker_range range = GO_MAKE_RANGE;
+  go_answer result = {0};
+  result.code = esker_keyspace_approximate_count(keyspace, &range, &result.number);
   return result;
 }
 
@@ -247,7 +254,7 @@ static inline go_value go_keyspace_put_if_absent(esker_keyspace *keyspace, go_da
                                                  size_t key_length, go_data value,
                                                  size_t value_length,
                                                  const esker_write_options *options) {
-  go_value r;
+  go_value r = {0};
   r.code = esker_keyspace_put_if_absent(keyspace, key, key_length, value, value_length, options,
                                         &r.data, &r.length);
   return r;
@@ -269,7 +276,7 @@ static inline go_value go_keyspace_merge_and_get(esker_keyspace *keyspace, go_da
                                                  size_t key_length, go_data operand,
                                                  size_t operand_length,
                                                  const esker_write_options *options) {
-  go_value r;
+  go_value r = {0};
   r.code = esker_keyspace_merge_and_get(keyspace, key, key_length, operand, operand_length, options,
                                         &r.data, &r.length);
   return r;
@@ -277,7 +284,7 @@ static inline go_value go_keyspace_merge_and_get(esker_keyspace *keyspace, go_da
 
 static inline go_value go_keyspace_take(esker_keyspace *keyspace, go_data key, size_t length,
                                         const esker_write_options *options) {
-  go_value r;
+  go_value r = {0};
   r.code = esker_keyspace_take(keyspace, key, length, options, &r.data, &r.length);
   return r;
 }

@@ -152,7 +152,7 @@ func (s *Snapshot) Count(k *Keyspace, r Range) (uint64, error) {
 // Scan yields the pairs of a range as the snapshot sees them.
 func (s *Snapshot) Scan(k *Keyspace, options ScanOptions) *Scan {
 	if err := s.usable(); err != nil {
-		return &Scan{open: func() (*source, error) { return nil, err }}
+		return &Scan{open: func(bool) (*source, error) { return nil, err }}
 	}
 	return k.scan(s, options)
 }

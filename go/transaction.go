@@ -55,31 +55,45 @@ func (t *Transaction) end(err error) error {
 }
 
 // Commit writes all that the transaction has written in one atomic step, or fails with ErrConflict
-// and writes nothing. The transaction has ended in any case but ErrBusy. A context is looked at before
-// the commit, and its deadline ends a wait where writes are stalled; its cancellation does not.
+// and writes nothing. The transaction has ended in any case but ErrBusy, also where the options are
+// wrong. A context is looked at before the commit, and its deadline ends a wait where writes are
+// stalled; its cancellation does not.
 func (t *Transaction) Commit(options ...WriteOption) error {
 	if err := t.usable(); err != nil {
-		return err
+		return t.giveUp(err)
 	}
 	o, err := newWriteOptions(options)
-	if err != nil {
-		return err
+	if err == nil && o.ctx != nil {
+		err = o.ctx.Err()
 	}
-	if o.ctx != nil {
-		if err := o.ctx.Err(); err != nil {
-			t.Rollback()
-			return err
-		}
-		if deadline, ok := o.ctx.Deadline(); ok && o.stall == waitForever {
+	if err != nil {
+		return t.giveUp(err)
+	}
+	if o.ctx != nil && o.stall == waitForever {
+		if deadline, ok := o.ctx.Deadline(); ok {
 			o.stall = max(time.Until(deadline), 0)
 		}
 	}
 	// Not in pieces: the first failure ends the transaction.
-	err = t.end(o.write(o.stall, func(c *C.esker_write_options) C.esker_code {
+	reached := false
+	err = o.write(o.stall, func(c *C.esker_write_options) C.esker_code {
+		reached = true
 		return C.esker_transaction_commit(t.handle.c, c)
-	}))
+	})
+	if !reached {
+		return t.giveUp(err)
+	}
+	err = t.end(err)
 	if o.ctx != nil && o.ctx.Err() != nil && errors.Is(err, ErrWriteStalled) {
 		return o.ctx.Err()
+	}
+	return err
+}
+
+// giveUp ends the transaction for an error before its commit, unless another call uses it.
+func (t *Transaction) giveUp(err error) error {
+	if busy := t.Rollback(); errors.Is(busy, ErrBusy) {
+		return busy
 	}
 	return err
 }
@@ -202,11 +216,11 @@ func (t *Transaction) PutWithTTL(k *Keyspace, key, value []byte, ttl time.Durati
 	})
 }
 
-// PutUntil sets the value of a key until a time.
+// PutUntil sets the value of a key until a time; the zero time is never.
 func (t *Transaction) PutUntil(k *Keyspace, key, value []byte, at time.Time) error {
 	return t.run(k, func() C.esker_code {
 		return C.go_transaction_put_until(t.handle.c, k.handle.c, data(key), length(key), data(value), length(value),
-			unixMilliseconds(at))
+			until(at))
 	})
 }
 
@@ -249,10 +263,10 @@ func (t *Transaction) Touch(k *Keyspace, key []byte, ttl time.Duration) error {
 	})
 }
 
-// ExpireAt changes the expiry of a key.
+// ExpireAt changes the expiry of a key; the zero time is never.
 func (t *Transaction) ExpireAt(k *Keyspace, key []byte, at time.Time) error {
 	return t.run(k, func() C.esker_code {
-		return C.go_transaction_expire_at(t.handle.c, k.handle.c, data(key), length(key), unixMilliseconds(at))
+		return C.go_transaction_expire_at(t.handle.c, k.handle.c, data(key), length(key), until(at))
 	})
 }
 
@@ -267,7 +281,7 @@ func (t *Transaction) Persist(k *Keyspace, key []byte) error {
 // whether it meets what it has itself written ahead of it, nothing says. In a keyspace that is not in
 // the order of bytes the whole range is read at once.
 func (t *Transaction) Scan(k *Keyspace, o ScanOptions) *Scan {
-	return &Scan{open: func() (*source, error) {
+	return &Scan{open: func(keysOnly bool) (*source, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
@@ -279,6 +293,7 @@ func (t *Transaction) Scan(k *Keyspace, o ScanOptions) *Scan {
 			return nil, err
 		}
 		o := o
+		o.KeysOnly = o.KeysOnly || keysOnly
 		if comparator != bytewise {
 			return t.whole(k, o), nil
 		}

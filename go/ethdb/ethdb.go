@@ -18,6 +18,9 @@ var ErrNotFound = errors.New("esker: not found")
 // keyspace is the one that New opens.
 const keyspace = "default"
 
+// bytewise is the name of the order of bytes.
+const bytewise = "bytewise"
+
 // Database is a key-value store of go-ethereum.
 type Database struct {
 	db   *esker.DB
@@ -38,13 +41,22 @@ func New(path string, options ...esker.Option) (*Database, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Database{db: db, keys: keys, close: sync.OnceValue(db.Close)}, nil
+	end := func() error { return errors.Join(keys.Close(), db.Close()) }
+	return &Database{db: db, keys: keys, close: sync.OnceValue(end)}, nil
 }
 
-// Of is a store in a keyspace of a database that is open, and stays open when the store is closed. The
-// keyspace is in the order of bytes.
-func Of(keys *esker.Keyspace) *Database {
-	return &Database{db: keys.DB(), keys: keys, close: func() error { return nil }}
+// Of is a store in a keyspace of a database that is open, and stays open when the store is closed.
+// [esker.ErrInvalidArgument] if the keyspace is in another order than that of bytes.
+func Of(keys *esker.Keyspace) (*Database, error) {
+	comparator, err := keys.Comparator()
+	if err != nil {
+		return nil, err
+	}
+	if comparator != bytewise {
+		message := "invalid argument: a keyspace in the order " + comparator + "; the keys of a store are in the order of bytes"
+		return nil, &esker.Error{Code: esker.ErrInvalidArgument, Message: message}
+	}
+	return &Database{db: keys.DB(), keys: keys, close: func() error { return nil }}, nil
 }
 
 // Close closes the database. A second Close does nothing.
@@ -71,10 +83,16 @@ func (d *Database) Delete(key []byte) error { return d.keys.Delete(key) }
 // isEmpty says whether a range has no keys.
 func isEmpty(start, end []byte) bool { return end != nil && bytes.Compare(start, end) >= 0 }
 
+// usable is an error if the store was closed.
+func (d *Database) usable() error {
+	_, err := d.keys.CompareKeys(nil, nil)
+	return err
+}
+
 // DeleteRange deletes the keys from start on and below end, in one atomic step.
 func (d *Database) DeleteRange(start, end []byte) error {
 	if isEmpty(start, end) {
-		return nil
+		return d.usable()
 	}
 	return d.keys.DeleteRange(esker.Range{Start: start, End: end})
 }
@@ -88,7 +106,7 @@ func (d *Database) SyncKeyValue() error { return d.db.Sync() }
 // Compact compacts a range into one run.
 func (d *Database) Compact(start, limit []byte) error {
 	if isEmpty(start, limit) {
-		return nil
+		return d.usable()
 	}
 	return d.keys.Compact(esker.Range{Start: start, End: limit})
 }

@@ -86,6 +86,10 @@ func TestAfterClose(t *testing.T) {
 		"sync":    db.SyncKeyValue(),
 		"compact": db.Compact(nil, nil),
 		"range":   db.DeleteRange(nil, nil),
+		// Of no keys.
+		"empty compact": db.Compact([]byte("z"), []byte("a")),
+		"empty range":   db.DeleteRange([]byte("z"), []byte("a")),
+		"put":           db.Put([]byte("k"), nil),
 	} {
 		if !errors.Is(err, esker.ErrClosed) {
 			t.Fatal(what, err)
@@ -150,12 +154,32 @@ func TestAKeyspaceOfAnOpenDatabase(t *testing.T) {
 	defer db.Close()
 	keys, err := db.Keyspace("state")
 	must(t, err)
-	store := ethdb.Of(keys)
+	store, err := ethdb.Of(keys)
+	must(t, err)
 	must(t, store.Put([]byte("k"), []byte("v")))
 	must(t, store.Close())
 	value, err := keys.Get([]byte("k"))
 	must(t, err)
 	if string(value) != "v" {
 		t.Fatalf("%q", value)
+	}
+}
+
+func TestOtherOrdersAreRefused(t *testing.T) {
+	db, err := esker.Open(t.TempDir())
+	must(t, err)
+	defer db.Close()
+	keys, err := db.Keyspace("backwards", esker.ReverseOrder())
+	must(t, err)
+	store, err := ethdb.Of(keys)
+	if store != nil || !errors.Is(err, esker.ErrInvalidArgument) {
+		t.Fatal(err)
+	}
+	must(t, keys.Close())
+	if _, err = ethdb.Of(keys); !errors.Is(err, esker.ErrClosed) {
+		t.Fatal(err)
+	}
+	if _, err = ethdb.Of(nil); !errors.Is(err, esker.ErrWrongHandle) {
+		t.Fatal(err)
 	}
 }

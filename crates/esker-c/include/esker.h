@@ -955,6 +955,15 @@ esker_code esker_keyspace_compare_keys(esker_keyspace *keyspace,
 esker_code esker_keyspace_ttl(esker_keyspace *keyspace, bool *enabled, uint64_t *default_ms);
 
 /*
+ From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
+ What was written before keeps the expiry that it has, or has none, and so do operations that
+ were added to batches and transactions before. Durable when it returns. Waits for a flush or
+ compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
+ was created without a time to live.
+ */
+esker_code esker_keyspace_set_ttl(esker_keyspace *keyspace, uint64_t default_ms);
+
+/*
  How a keyspace is compacted: one of `ESKER_COMPACTION_...`, and of ESKER_COMPACTION_FIFO the
  most bytes of tables, otherwise 0.
  */
@@ -968,6 +977,15 @@ esker_code esker_keyspace_compaction_style(esker_keyspace *keyspace,
 esker_code esker_keyspace_approximate_size(esker_keyspace *keyspace,
                                            const esker_range *range,
                                            uint64_t *bytes);
+
+/*
+ About how many entries there are in a range, without reading a file: a key counts once for each
+ table and memtable that has a version of it, also where it was deleted or has expired, until
+ compaction drops it. `range` may be NULL.
+ */
+esker_code esker_keyspace_approximate_count(esker_keyspace *keyspace,
+                                            const esker_range *range,
+                                            uint64_t *entries);
 
 /*
  Flushes, and compacts a range into one run. `range` may be NULL.
@@ -994,7 +1012,7 @@ esker_code esker_keyspace_put(esker_keyspace *keyspace,
                               const esker_write_options *options);
 
 /*
- Sets the value of a key until a time, in milliseconds since 1970.
+ Sets the value of a key until a time, in milliseconds since 1970; ESKER_NEVER is never.
  */
 esker_code esker_keyspace_put_until(esker_keyspace *keyspace,
                                     const void *key,
@@ -1187,7 +1205,8 @@ esker_code esker_keyspace_touch(esker_keyspace *keyspace,
                                 bool *found);
 
 /*
- Makes the value of a key expire at a time, in milliseconds since 1970.
+ Makes the value of a key expire at a time, in milliseconds since 1970; ESKER_NEVER
+ is never.
  */
 esker_code esker_keyspace_expire_at(esker_keyspace *keyspace,
                                     const void *key,
@@ -1230,7 +1249,7 @@ esker_code esker_batch_put_with_ttl(esker_batch *batch,
                                     uint64_t ttl_ms);
 
 /*
- Adds a put until a time, in milliseconds since 1970.
+ Adds a put until a time, in milliseconds since 1970; ESKER_NEVER is never.
  */
 esker_code esker_batch_put_until(esker_batch *batch,
                                  esker_keyspace *keyspace,
@@ -1294,7 +1313,8 @@ esker_code esker_batch_touch(esker_batch *batch,
                              uint64_t ttl_ms);
 
 /*
- Adds a change of the expiry of a key, to a time in milliseconds since 1970.
+ Adds a change of the expiry of a key, to a time in milliseconds since 1970; ESKER_NEVER is
+ never.
  */
 esker_code esker_batch_expire_at(esker_batch *batch,
                                  esker_keyspace *keyspace,
@@ -1418,8 +1438,9 @@ esker_code esker_snapshot_sequence(esker_snapshot *snapshot, uint64_t *sequence)
 
 /*
  Makes a cursor over a keyspace, at no key: of a snapshot, or of this moment if `snapshot` is
- NULL. With `keys_only` it has no values. Destroy it with `esker_cursor_destroy`. It may outlive
- the handles that it was made of.
+ NULL. With `keys_only` its values are empty, and large ones are not loaded, unless operands are
+ merged into them. Destroy it with `esker_cursor_destroy`. It may outlive the handles that it was
+ made of.
  */
 esker_code esker_cursor_create(esker_keyspace *keyspace,
                                esker_snapshot *snapshot,
@@ -1627,7 +1648,7 @@ esker_code esker_transaction_put_with_ttl(esker_transaction *transaction,
                                           uint64_t ttl_ms);
 
 /*
- Sets the value of a key until a time, in milliseconds since 1970.
+ Sets the value of a key until a time, in milliseconds since 1970; ESKER_NEVER is never.
  */
 esker_code esker_transaction_put_until(esker_transaction *transaction,
                                        esker_keyspace *keyspace,
@@ -1680,7 +1701,8 @@ esker_code esker_transaction_touch(esker_transaction *transaction,
                                    uint64_t ttl_ms);
 
 /*
- Changes the expiry of a key to a time in milliseconds since 1970.
+ Changes the expiry of a key to a time in milliseconds since 1970; ESKER_NEVER is
+ never.
  */
 esker_code esker_transaction_expire_at(esker_transaction *transaction,
                                        esker_keyspace *keyspace,

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn esker_batch_put_with_ttl(
     })
 }
 
-/// Adds a put until a time, in milliseconds since 1970.
+/// Adds a put until a time, in milliseconds since 1970; ESKER_NEVER is never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_batch_put_until(
     batch: *mut esker_batch,
@@ -183,7 +183,8 @@ pub unsafe extern "C" fn esker_batch_touch(
     })
 }
 
-/// Adds a change of the expiry of a key, to a time in milliseconds since 1970.
+/// Adds a change of the expiry of a key, to a time in milliseconds since 1970; ESKER_NEVER is
+/// never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_batch_expire_at(
     batch: *mut esker_batch,

@@ -221,4 +221,22 @@ impl OutputBytes<'_> {
         self.length.set(bytes.as_ref().len());
         Ok(())
     }
+
+    /// Copies for two places, or for neither.
+    pub fn set_with(&self, bytes: &[u8], other: &OutputBytes<'_>, other_bytes: &[u8]) -> Done<()> {
+        let (copy, other_copy) = (memory::copy(bytes), memory::copy(other_bytes));
+        if copy.is_null() || other_copy.is_null() {
+            // SAFETY: both are copies or null, and nobody else has them.
+            unsafe {
+                memory::free(copy.cast());
+                memory::free(other_copy.cast());
+            }
+            return Err(Failure::out_of_memory());
+        }
+        self.start.set(copy);
+        self.length.set(bytes.len());
+        other.start.set(other_copy);
+        other.length.set(other_bytes.len());
+        Ok(())
+    }
 }

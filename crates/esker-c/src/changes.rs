@@ -5,6 +5,7 @@ use crate::change_batch::{LentBatch, esker_change};
 use crate::codes::esker_code;
 use crate::failure::call;
 use crate::objects::{ChangesObject, Exclusive, Feed, Handle, esker_changes, esker_db};
+use esker_ffi::memory;
 use std::ptr;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn esker_changes_next(
         feed.batch = None;
         feed.batch = feed.changes.next().transpose()?.map(LentBatch::new);
         if let Some(batch) = &feed.batch {
-            start.set(batch.changes.as_ptr());
+            start.set(memory::start_of_array(&batch.changes));
             count.set(batch.changes.len());
         }
         Ok(())

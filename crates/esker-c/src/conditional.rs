@@ -51,7 +51,8 @@ pub unsafe extern "C" fn esker_keyspace_compare_and_swap(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let (swapped, current) = (caller.output(swapped, false)?, caller.output_bytes(current, current_length)?);
+        // First what must be NULL after a failure.
+        let (current, swapped) = (caller.output_bytes(current, current_length)?, caller.output(swapped, false)?);
         let options = write_options_or_default(options)?;
         let key = caller.bytes(key, key_length)?;
         let expected = caller.optional_bytes(expected, expected_length)?;

@@ -1,18 +1,20 @@
 //! Cursors: positions that seek and step in both directions.
 
-use crate::caller::{Caller, esker_range};
+use crate::caller::{Caller, Output, esker_range};
 use crate::codes::esker_code;
 use crate::failure::{Done, call};
-use crate::objects::{CursorObject, Exclusive, Handle, esker_cursor, esker_keyspace, esker_snapshot};
+use crate::objects::{CursorObject, Exclusive, Handle, Position, esker_cursor, esker_keyspace, esker_snapshot};
 use esker::Cursor;
+use esker_ffi::memory;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
 const NAME: &str = "an esker_cursor";
 
 /// Makes a cursor over a keyspace, at no key: of a snapshot, or of this moment if `snapshot` is
-/// NULL. With `keys_only` it has no values. Destroy it with `esker_cursor_destroy`. It may outlive
-/// the handles that it was made of.
+/// NULL. With `keys_only` its values are empty, and large ones are not loaded, unless operands are
+/// merged into them. Destroy it with `esker_cursor_destroy`. It may outlive the handles that it was
+/// made of.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_cursor_create(
     keyspace: *mut esker_keyspace,
@@ -25,7 +27,7 @@ pub unsafe extern "C" fn esker_cursor_create(
     call(|| {
         let output = caller.output(cursor, ptr::null_mut())?;
         let cursor = open(keyspace, snapshot, keys_only)?;
-        esker_cursor::give(&output, CursorObject(Exclusive::new(cursor)))
+        give(&output, cursor, keys_only)
     })
 }
 
@@ -36,6 +38,10 @@ fn open(keyspace: *mut esker_keyspace, snapshot: *mut esker_snapshot, keys_only:
         false => esker_snapshot::get(snapshot)?.0.cursor(&keyspace.0)?,
     };
     Ok(if keys_only { cursor.keys_only() } else { cursor })
+}
+
+fn give(output: &Output<'_, *mut esker_cursor>, cursor: Cursor, keys_only: bool) -> Done<()> {
+    esker_cursor::give(output, CursorObject(Exclusive::new(Position { cursor, has_values: !keys_only })))
 }
 
 /// As `esker_cursor_create`, for the keys of a range alone: no move finds one outside. `range` may
@@ -54,7 +60,7 @@ pub unsafe extern "C" fn esker_cursor_create_within(
         let output = caller.output(cursor, ptr::null_mut())?;
         let range = caller.range(range)?;
         let cursor = open(keyspace, snapshot, keys_only)?.within(range);
-        esker_cursor::give(&output, CursorObject(Exclusive::new(cursor)))
+        give(&output, cursor, keys_only)
     })
 }
 
@@ -65,7 +71,7 @@ pub extern "C" fn esker_cursor_destroy(cursor: *mut esker_cursor) -> esker_code 
 }
 
 fn step(cursor: *mut esker_cursor, step: impl FnOnce(&mut Cursor) -> Done<()>) -> esker_code {
-    call(|| step(&mut *esker_cursor::get(cursor)?.0.lock(NAME)?))
+    call(|| step(&mut esker_cursor::get(cursor)?.0.lock(NAME)?.cursor))
 }
 
 /// Moves to the first key. After a failure of this or any other move the cursor is at no key; after
@@ -122,7 +128,7 @@ pub extern "C" fn esker_cursor_prev(cursor: *mut esker_cursor) -> esker_code {
 pub extern "C" fn esker_cursor_valid(cursor: *mut esker_cursor) -> bool {
     let mut valid = false;
     let done = call(|| {
-        valid = esker_cursor::get(cursor)?.0.lock(NAME)?.valid();
+        valid = esker_cursor::get(cursor)?.0.lock(NAME)?.cursor.valid();
         Ok(())
     });
     done == crate::codes::ESKER_OK && valid
@@ -134,7 +140,7 @@ pub extern "C" fn esker_cursor_valid(cursor: *mut esker_cursor) -> bool {
 pub unsafe extern "C" fn esker_cursor_key(cursor: *mut esker_cursor, length: *mut usize) -> *const c_char {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    lend(&caller, cursor, length, |cursor| cursor.key())
+    lend(&caller, cursor, length, |position| position.cursor.key())
 }
 
 /// The value at the cursor, lent as the key. It may lie in a mapped file: should its medium fail
@@ -143,24 +149,24 @@ pub unsafe extern "C" fn esker_cursor_key(cursor: *mut esker_cursor, length: *mu
 pub unsafe extern "C" fn esker_cursor_value(cursor: *mut esker_cursor, length: *mut usize) -> *const c_char {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    lend(&caller, cursor, length, |cursor| cursor.value())
+    lend(&caller, cursor, length, |position| if position.has_values { position.cursor.value() } else { &[] })
 }
 
 fn lend(
     caller: &Caller,
     cursor: *mut esker_cursor,
     length: *mut usize,
-    part: impl FnOnce(&Cursor) -> &[u8],
+    part: impl FnOnce(&Position) -> &[u8],
 ) -> *const c_char {
     let mut lent = ptr::null();
     call(|| {
         let length = caller.output(length, 0)?;
         let object = esker_cursor::get(cursor)?;
-        let cursor = object.0.lock(NAME)?;
-        if cursor.valid() {
-            let bytes = part(&cursor);
+        let position = object.0.lock(NAME)?;
+        if position.cursor.valid() {
+            let bytes = part(&position);
             length.set(bytes.len());
-            lent = bytes.as_ptr().cast();
+            lent = memory::start_of(bytes);
         }
         Ok(())
     });

@@ -3,7 +3,7 @@
 use crate::callbacks::esker_visit_text;
 use crate::caller::Caller;
 use crate::codes::esker_code;
-use crate::failure::{Done, Failure, call};
+use crate::failure::{Done, Failure, call, not_forked};
 use crate::keyspace_options::keyspace_options_or_default;
 use crate::objects::*;
 use crate::options::options_or_default;
@@ -21,6 +21,7 @@ fn open(
     how: impl FnOnce(&Path, Options) -> esker::Result<Db>,
 ) -> Done<()> {
     let output = caller.output(db, ptr::null_mut())?;
+    not_forked()?;
     fork::watch();
     let opened = how(caller.path(path)?, options_or_default(options)?)?;
     esker_db::give(&output, DbObject(opened))

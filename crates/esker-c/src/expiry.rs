@@ -40,7 +40,8 @@ pub unsafe extern "C" fn esker_keyspace_touch(
     })
 }
 
-/// Makes the value of a key expire at a time, in milliseconds since 1970.
+/// Makes the value of a key expire at a time, in milliseconds since 1970; ESKER_NEVER
+/// is never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_expire_at(
     keyspace: *mut esker_keyspace,

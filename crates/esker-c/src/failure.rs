@@ -109,16 +109,23 @@ pub fn last<T>(read: impl Fn(Option<&Last>) -> T) -> T {
     found.ok().flatten().unwrap_or_else(|| read(None))
 }
 
+/// Fails in a child of fork: nothing of the engine may be touched there.
+pub fn not_forked() -> Done<()> {
+    Ok(fork::check()?)
+}
+
 /// Runs what a function does. A failure is kept for `esker_last_error_message`; no panic passes.
+///
+/// In a child of fork the body runs as well, so that it sets its results. It fails where it takes,
+/// makes or closes a handle, or works on files: see `not_forked`.
 pub fn call(body: impl FnOnce() -> Done<()>) -> esker_code {
-    let done = contained(|| {
-        fork::check()?;
-        body()
-    });
+    let done = contained(body);
     let done = done.unwrap_or_else(|panic| {
         Err(Failure::new(ESKER_PANIC, format!("the library panicked: {panic}; this is a defect of it")))
     });
     let Err(failure) = done else { return ESKER_OK };
+    // A mistake in the arguments is the smaller one.
+    let failure = not_forked().err().unwrap_or(failure);
     let Failure { code, retryable, oldest_write, .. } = failure;
     // A zero byte would end the message for C.
     let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();

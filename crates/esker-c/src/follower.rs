@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::codes::esker_code;
-use crate::failure::call;
+use crate::failure::{call, not_forked};
 use crate::objects::{DbObject, FollowerObject, Handle, esker_db, esker_follower, esker_options};
 use crate::options::options_or_default;
 use esker::Db;
@@ -22,6 +22,7 @@ pub unsafe extern "C" fn esker_follower_open(
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(follower, ptr::null_mut())?;
+        not_forked()?;
         fork::watch();
         let opened = Db::open_follower(caller.path(path)?, options_or_default(options)?)?;
         esker_follower::give(&output, FollowerObject(opened))

@@ -75,7 +75,9 @@ fn step(
     (key, value, found): (*mut esker_bytes, *mut esker_bytes, *mut bool),
     forward: bool,
 ) -> Done<()> {
-    let (key, value) = (caller.output(key, esker_bytes::NONE)?, caller.output(value, esker_bytes::NONE)?);
+    // Both are NULL after a failure, also after that of the other one.
+    let (key, value) = (caller.output(key, esker_bytes::NONE), caller.output(value, esker_bytes::NONE));
+    let (key, value) = (key?, value?);
     let found = caller.output(found, false)?;
     let object = esker_iterator::get(iterator)?;
     let mut pairs = object.0.lock(NAME)?;

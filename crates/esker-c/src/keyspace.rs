@@ -8,6 +8,7 @@ use crate::objects::{Handle, esker_keyspace};
 use esker::{CompactionStyle, Ttl};
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::time::Duration;
 
 /// Destroys the handle of a keyspace; the keyspace stays.
 #[unsafe(no_mangle)]
@@ -91,6 +92,19 @@ pub unsafe extern "C" fn esker_keyspace_ttl(
     })
 }
 
+/// From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
+/// What was written before keeps the expiry that it has, or has none, and so do operations that
+/// were added to batches and transactions before. Durable when it returns. Waits for a flush or
+/// compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
+/// was created without a time to live.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_keyspace_set_ttl(keyspace: *mut esker_keyspace, default_ms: u64) -> esker_code {
+    call(|| {
+        let default = (default_ms > 0).then(|| Duration::from_millis(default_ms));
+        Ok(esker_keyspace::get(keyspace)?.0.set_ttl(Ttl::Enabled { default })?)
+    })
+}
+
 /// How a keyspace is compacted: one of `ESKER_COMPACTION_...`, and of ESKER_COMPACTION_FIFO the
 /// most bytes of tables, otherwise 0.
 #[unsafe(no_mangle)]
@@ -128,6 +142,24 @@ pub unsafe extern "C" fn esker_keyspace_approximate_size(
     call(|| {
         let output = caller.output(bytes, 0)?;
         output.set(esker_keyspace::get(keyspace)?.0.approximate_size(caller.range(range)?)?);
+        Ok(())
+    })
+}
+
+/// About how many entries there are in a range, without reading a file: a key counts once for each
+/// table and memtable that has a version of it, also where it was deleted or has expired, until
+/// compaction drops it. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_approximate_count(
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+    entries: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(entries, 0)?;
+        output.set(esker_keyspace::get(keyspace)?.0.approximate_count(caller.range(range)?)?);
         Ok(())
     })
 }

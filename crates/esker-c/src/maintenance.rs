@@ -4,7 +4,7 @@ use crate::callbacks::esker_visit_text;
 use crate::caller::Caller;
 use crate::codes::esker_code;
 use crate::database::visit_texts;
-use crate::failure::{Done, call};
+use crate::failure::{Done, call, not_forked};
 use crate::objects::{Handle, esker_db, esker_options};
 use crate::options::options_or_default;
 use esker::{CheckpointMode, Db, PrometheusText, VerifyEvent};
@@ -80,6 +80,7 @@ pub unsafe extern "C" fn esker_db_repair(
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(report, ptr::null_mut())?;
+        not_forked()?;
         fork::watch();
         let done = Db::repair(caller.path(path)?, options_or_default(options)?)?;
         output.set_text(&done.to_string())
@@ -93,6 +94,7 @@ pub unsafe extern "C" fn esker_db_destroy(path: *const c_char, options: *const e
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
+        not_forked()?;
         fork::watch();
         Ok(Db::destroy(caller.path(path)?, options_or_default(options)?)?)
     })

@@ -2,7 +2,7 @@
 
 use crate::caller::Output;
 use crate::change_batch::LentBatch;
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, not_forked};
 use esker::{
     Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, Transaction,
     Watch,
@@ -12,23 +12,26 @@ use parking_lot::{Mutex, MutexGuard};
 use std::ptr;
 use std::sync::Arc;
 
-/// A type of C that is a handle of an object.
+/// A type of C that is a handle of an object. In a child of fork there are none.
 pub(crate) trait Handle: Sized {
     /// What it names.
     type Named: Object;
 
     /// The object of a handle.
     fn get(handle: *const Self) -> Done<Arc<Self::Named>> {
+        not_forked()?;
         Ok(handles::get(handle.addr())?)
     }
 
     /// Closes a handle.
     fn close(handle: *const Self) -> Done<Arc<Self::Named>> {
+        not_forked()?;
         Ok(handles::remove(handle.addr())?)
     }
 
     /// Makes a handle for an object.
     fn make(object: Self::Named) -> Done<*mut Self> {
+        not_forked()?;
         Ok(ptr::without_provenance_mut(handles::insert(Arc::new(object))?))
     }
 
@@ -108,7 +111,7 @@ objects! {
     esker_keyspace => KeyspaceObject(Keyspace), "an esker_keyspace";
     esker_batch => BatchObject(Exclusive<Batch>), "an esker_batch";
     esker_snapshot => SnapshotObject(Snapshot), "an esker_snapshot";
-    esker_cursor => CursorObject(Exclusive<Cursor>), "an esker_cursor";
+    esker_cursor => CursorObject(Exclusive<Position>), "an esker_cursor";
     esker_iterator => IteratorObject(Exclusive<Pairs>), "an esker_iterator";
     esker_transaction => TransactionObject(Exclusive<Option<Transaction>>), "an esker_transaction";
     esker_follower => FollowerObject(Follower), "an esker_follower";
@@ -118,6 +121,12 @@ objects! {
     esker_keyspace_options => KeyspaceOptionsObject(Exclusive<KeyspaceOptions>), "an esker_keyspace_options";
     esker_write_options => WriteOptionsObject(Exclusive<esker::WriteOptions>), "an esker_write_options";
     esker_output => OutputObject(Mutex<Produced>), "an esker_output";
+}
+
+/// A cursor, and whether it has values.
+pub(crate) struct Position {
+    pub(crate) cursor: Cursor,
+    pub(crate) has_values: bool,
 }
 
 /// An iterator, and the pair that it lends.

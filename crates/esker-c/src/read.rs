@@ -80,8 +80,9 @@ pub unsafe extern "C" fn esker_keyspace_multi_get(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let object = esker_keyspace::get(keyspace)?;
-        multi_get(&caller, (keys, count), (values, value_lengths, codes), |keys| Ok(object.0.multi_get(keys)))
+        multi_get(&caller, (keys, count), (values, value_lengths, codes), |keys| {
+            Ok(esker_keyspace::get(keyspace)?.0.multi_get(keys))
+        })
     })
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn multi_get(
     caller: &Caller,
     (keys, count): (*const esker_bytes, usize),
     (values, lengths, codes): Results,
-    read: impl FnOnce(Vec<&[u8]>) -> esker::Result<Vec<esker::Result<Option<Slice>>>>,
+    read: impl FnOnce(Vec<&[u8]>) -> Done<Vec<esker::Result<Option<Slice>>>>,
 ) -> Done<()> {
     let values = caller.outputs(values, count, std::ptr::null_mut())?;
     let lengths = caller.outputs(lengths, count, 0)?;
@@ -167,11 +168,11 @@ pub(crate) fn give_pair(
     (key, key_length, value, value_length): PairResults,
     read: impl FnOnce() -> Done<Option<(Slice, Slice)>>,
 ) -> Done<()> {
-    let key = caller.output_bytes(key, key_length)?;
-    let value = caller.output_bytes(value, value_length)?;
+    // Both are NULL after a failure, also after that of the other one.
+    let (key, value) = (caller.output_bytes(key, key_length), caller.output_bytes(value, value_length));
+    let (key, value) = (key?, value?);
     let Some((found_key, found_value)) = read()? else { return Ok(()) };
-    value.set(Some(found_value))?;
-    key.set(Some(found_key))
+    key.set_with(&found_key, &value, &found_value)
 }
 
 /// The least key that has a value, and the value, both to be freed with `esker_free`. `*key` is

@@ -69,8 +69,10 @@ pub unsafe extern "C" fn esker_snapshot_multi_get(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
-        multi_get(&caller, (keys, count), (values, value_lengths, codes), |keys| object.0.multi_get(&keyspace.0, keys))
+        multi_get(&caller, (keys, count), (values, value_lengths, codes), |keys| {
+            let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
+            Ok(object.0.multi_get(&keyspace.0, keys)?)
+        })
     })
 }
 
@@ -128,8 +130,10 @@ pub unsafe extern "C" fn esker_snapshot_first(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
-        give_pair(&caller, (key, key_length, value, value_length), || Ok(object.0.first(&keyspace.0)?))
+        give_pair(&caller, (key, key_length, value, value_length), || {
+            let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
+            Ok(object.0.first(&keyspace.0)?)
+        })
     })
 }
 
@@ -146,8 +150,10 @@ pub unsafe extern "C" fn esker_snapshot_last(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
-        give_pair(&caller, (key, key_length, value, value_length), || Ok(object.0.last(&keyspace.0)?))
+        give_pair(&caller, (key, key_length, value, value_length), || {
+            let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
+            Ok(object.0.last(&keyspace.0)?)
+        })
     })
 }
 

@@ -107,8 +107,8 @@ pub unsafe extern "C" fn esker_transaction_first(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.first(&keyspace.0)?))
         })
     })
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn esker_transaction_last(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.last(&keyspace.0)?))
         })
     })
@@ -147,8 +147,8 @@ pub unsafe extern "C" fn esker_transaction_pop_first(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.pop_first(&keyspace.0)?))
         })
     })
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn esker_transaction_put_with_ttl(
     })
 }
 
-/// Sets the value of a key until a time, in milliseconds since 1970.
+/// Sets the value of a key until a time, in milliseconds since 1970; ESKER_NEVER is never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_transaction_put_until(
     transaction: *mut esker_transaction,
@@ -321,7 +321,8 @@ pub unsafe extern "C" fn esker_transaction_touch(
     })
 }
 
-/// Changes the expiry of a key to a time in milliseconds since 1970.
+/// Changes the expiry of a key to a time in milliseconds since 1970; ESKER_NEVER is
+/// never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_transaction_expire_at(
     transaction: *mut esker_transaction,

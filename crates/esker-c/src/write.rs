@@ -27,7 +27,7 @@ pub unsafe extern "C" fn esker_keyspace_put(
     })
 }
 
-/// Sets the value of a key until a time, in milliseconds since 1970.
+/// Sets the value of a key until a time, in milliseconds since 1970; ESKER_NEVER is never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_put_until(
     keyspace: *mut esker_keyspace,

@@ -27,7 +27,8 @@ impl fmt::Display for Forked {
 
 impl std::error::Error for Forked {}
 
-/// Every call of an interface begins with this one, which takes no lock.
+/// Every call of an interface makes this one, which takes no lock, before it touches an object or a
+/// file.
 ///
 /// # Errors
 /// In a process that is a fork of one that called [`watch`].

@@ -104,6 +104,131 @@ static void two_opens(esker_db *db) {
   (void)db;
 }
 
+static char garbage;
+
+/* Makes a call whose results were garbage before, and checks that they are NULL after its failure. */
+#define NULLS(expected, call)                                                          \
+  do {                                                                                 \
+    key = value = &garbage;                                                            \
+    handle = &garbage;                                                                 \
+    lent = &garbage;                                                                   \
+    key_bytes.data = value_bytes.data = &garbage;                                      \
+    CHECK_CODE(expected, call);                                                        \
+    CHECK((key == NULL) == (strstr(#call, "&key,") != NULL));                          \
+    CHECK((value == NULL) ==                                                           \
+          (strstr(#call, "&value,") != NULL || strstr(#call, "&value)") != NULL));     \
+    CHECK((handle == NULL) == (strstr(#call, "&handle") != NULL));                     \
+    CHECK((lent == NULL) == (strstr(#call, "&lent") != NULL));                         \
+    CHECK((key_bytes.data == NULL) == (strstr(#call, "&key_bytes") != NULL));          \
+    CHECK((value_bytes.data == NULL) == (strstr(#call, "&value_bytes") != NULL));      \
+  } while (0)
+
+/* The objects that calls fail with. */
+typedef struct {
+  esker_db *db;
+  esker_keyspace *keyspace;
+  esker_snapshot *snapshot;
+  esker_transaction *transaction;
+  esker_iterator *iterator;
+  esker_cursor *cursor;
+  esker_changes *changes;
+  esker_follower *follower;
+} objects;
+
+/* Every function that returns a pointer, with objects that cannot be used. */
+static void null_results(esker_code code, const objects *all) {
+  char *key, *value;
+  void *handle;
+  const void *lent;
+  size_t key_length, length, count;
+  bool found;
+  esker_bytes key_bytes, value_bytes, keys = {"k", 1};
+  esker_keyspace *names = all->keyspace;
+  esker_snapshot *snapshot = all->snapshot;
+  esker_transaction *transaction = all->transaction;
+  NULLS(code, esker_keyspace_get(names, TEXT("k"), &value, &length));
+  NULLS(code, esker_keyspace_multi_get(names, &keys, 1, &value, &length, NULL));
+  NULLS(code, esker_keyspace_first(names, &key, &key_length, &value, &length));
+  NULLS(code, esker_keyspace_last(names, &key, &key_length, &value, &length));
+  NULLS(code, esker_keyspace_pop_first(names, &key, &key_length, &value, &length));
+  NULLS(code, esker_keyspace_put_if_absent(names, TEXT("k"), TEXT("v"), NULL, &value, &length));
+  NULLS(code, esker_keyspace_compare_and_swap(names, TEXT("k"), NULL, 0, TEXT("v"), NULL, &found,
+                                              &value, &length));
+  NULLS(code, esker_keyspace_merge_and_get(names, TEXT("k"), TEXT("v"), NULL, &value, &length));
+  NULLS(code, esker_keyspace_take(names, TEXT("k"), NULL, &value, &length));
+  NULLS(code, esker_keyspace_name(names, &value));
+  NULLS(code, esker_keyspace_comparator(names, &value));
+  NULLS(code, esker_keyspace_merge_operator(names, &value));
+  NULLS(code, esker_keyspace_watch(names, TEXT("k"), (esker_watch **)&handle));
+  NULLS(code, esker_snapshot_get(snapshot, names, TEXT("k"), &value, &length));
+  NULLS(code, esker_snapshot_multi_get(snapshot, names, &keys, 1, &value, &length, NULL));
+  NULLS(code, esker_snapshot_first(snapshot, names, &key, &key_length, &value, &length));
+  NULLS(code, esker_snapshot_last(snapshot, names, &key, &key_length, &value, &length));
+  NULLS(code, esker_transaction_get(transaction, names, TEXT("k"), &value, &length));
+  NULLS(code, esker_transaction_first(transaction, names, &key, &key_length, &value, &length));
+  NULLS(code, esker_transaction_last(transaction, names, &key, &key_length, &value, &length));
+  NULLS(code, esker_transaction_pop_first(transaction, names, &key, &key_length, &value, &length));
+  NULLS(code, esker_cursor_create(names, snapshot, false, (esker_cursor **)&handle));
+  NULLS(code, esker_cursor_create_within(names, snapshot, false, NULL, (esker_cursor **)&handle));
+  NULLS(code, esker_iterator_create(names, snapshot, NULL, (esker_iterator **)&handle));
+  NULLS(code, esker_iterator_create_prefix(names, snapshot, "", 0, (esker_iterator **)&handle));
+  NULLS(code, esker_iterator_next(all->iterator, &key_bytes, &value_bytes, &found));
+  NULLS(code, esker_iterator_next_back(all->iterator, &key_bytes, &value_bytes, &found));
+  NULLS(code, esker_changes_next(all->changes, (const esker_change **)&lent, &count));
+  NULLS(code, esker_follower_db(all->follower, (esker_db **)&handle));
+  NULLS(code, esker_db_keyspace(all->db, "names", NULL, (esker_keyspace **)&handle));
+  NULLS(code, esker_db_existing_keyspace(all->db, "names", (esker_keyspace **)&handle));
+  NULLS(code, esker_db_snapshot(all->db, (esker_snapshot **)&handle));
+  NULLS(code, esker_db_batch(all->db, (esker_batch **)&handle));
+  NULLS(code, esker_db_transaction(all->db, (esker_transaction **)&handle));
+  NULLS(code, esker_db_changes(all->db, 0, false, (esker_changes **)&handle));
+  NULLS(code, esker_db_path(all->db, &value));
+  NULLS(code, esker_db_stats(all->db, &value));
+  NULLS(code, esker_db_explain(all->db, &value));
+  NULLS(code, esker_db_metrics(all->db, &value));
+  NULLS(code, esker_db_property(all->db, "esker.table_bytes", &value));
+  CHECK(esker_cursor_key(all->cursor, &length) == NULL);
+  CHECK(esker_cursor_value(all->cursor, &length) == NULL);
+}
+
+/* Results are NULL after a failure, whatever has failed. */
+static void results_of_failures(esker_keyspace *names) {
+  objects none = {0};
+  null_results(ESKER_WRONG_HANDLE, &none);
+  char *key, *value;
+  void *handle;
+  const void *lent;
+  size_t length;
+  esker_bytes key_bytes, value_bytes;
+  /* Also where another result has no place. */
+  NULLS(ESKER_INVALID_ARGUMENT, esker_keyspace_first(names, NULL, &length, &value, &length));
+  NULLS(ESKER_INVALID_ARGUMENT, esker_keyspace_first(names, &key, NULL, &value, &length));
+  NULLS(ESKER_INVALID_ARGUMENT, esker_iterator_next(NULL, NULL, &value_bytes, NULL));
+  NULLS(ESKER_INVALID_ARGUMENT, esker_keyspace_compare_and_swap(names, TEXT("k"), NULL, 0, TEXT("v"),
+                                                                NULL, NULL, &value, &length));
+  (void)handle, (void)lent, (void)key_bytes;
+}
+
+/* What only a child meets: functions without an object to fail with. */
+static void null_results_of_opens(void) {
+  char *key, *value;
+  void *handle;
+  const void *lent;
+  esker_bytes key_bytes, value_bytes;
+  NULLS(ESKER_FORKED, esker_db_open(path, NULL, (esker_db **)&handle));
+  NULLS(ESKER_FORKED, esker_db_open_read_only(path, NULL, (esker_db **)&handle));
+  NULLS(ESKER_FORKED, esker_follower_open(path, NULL, (esker_follower **)&handle));
+  NULLS(ESKER_FORKED, esker_db_repair(path, NULL, &value));
+  NULLS(ESKER_FORKED, esker_options_create((esker_options **)&handle));
+  NULLS(ESKER_FORKED, esker_keyspace_options_create((esker_keyspace_options **)&handle));
+  NULLS(ESKER_FORKED, esker_write_options_create((esker_write_options **)&handle));
+  CHECK_CODE(ESKER_FORKED, esker_db_destroy(path, NULL));
+  /* That it is a child is told before any other mistake. */
+  CHECK_CODE(ESKER_FORKED, esker_db_open(NULL, NULL, NULL));
+  CHECK_CODE(ESKER_FORKED, esker_db_flush(NULL));
+  (void)key, (void)lent, (void)key_bytes, (void)value_bytes;
+}
+
 static void in_child(esker_db *db, esker_keyspace *names, esker_cursor *cursor) {
   char *value;
   size_t length;
@@ -118,6 +243,9 @@ static void in_child(esker_db *db, esker_keyspace *names, esker_cursor *cursor) 
   CHECK_CODE(ESKER_FORKED, esker_db_open(other, NULL, &own));
   CHECK(!esker_cursor_valid(cursor));
   CHECK(access(other, F_OK) != 0);
+  objects all = {db, names, NULL, NULL, NULL, cursor, NULL, NULL};
+  null_results(ESKER_FORKED, &all);
+  null_results_of_opens();
 }
 
 /* Options do no harm to a child: only what works on a database does. */
@@ -173,7 +301,7 @@ static void end_of_thread(void) {
 }
 
 /* The pointer to no bytes can be read, for the zero byte of an empty text. */
-static void empty_bytes(esker_keyspace *names) {
+static void empty_bytes(esker_db *db, esker_keyspace *names) {
   esker_iterator *iterator;
   esker_bytes key, value;
   bool found;
@@ -183,6 +311,27 @@ static void empty_bytes(esker_keyspace *names) {
   CHECK(found && key.length == 0 && value.length == 0);
   CHECK(*(const volatile char *)key.data == 0 && *(const volatile char *)value.data == 0);
   OK(esker_iterator_destroy(iterator));
+  esker_cursor *cursor;
+  size_t length;
+  OK(esker_cursor_create(names, NULL, false, &cursor));
+  OK(esker_cursor_seek_to_first(cursor));
+  CHECK(*(const volatile char *)esker_cursor_key(cursor, &length) == 0 && length == 0);
+  CHECK(*(const volatile char *)esker_cursor_value(cursor, &length) == 0 && length == 0);
+  OK(esker_cursor_destroy(cursor));
+
+  /* A result of a merge is in memory of its own, and has none where it is empty. */
+  esker_keyspace_options *options;
+  OK(esker_keyspace_options_create(&options));
+  OK(esker_keyspace_options_set_built_in_operator(options, "put"));
+  esker_keyspace *merged;
+  OK(esker_db_keyspace(db, "empty", options, &merged));
+  OK(esker_keyspace_options_destroy(options));
+  OK(esker_keyspace_merge(merged, "", 0, "", 0, NULL));
+  OK(esker_cursor_create(merged, NULL, false, &cursor));
+  OK(esker_cursor_seek_to_first(cursor));
+  CHECK(*(const volatile char *)esker_cursor_value(cursor, &length) == 0 && length == 0);
+  OK(esker_cursor_destroy(cursor));
+  OK(esker_keyspace_destroy(merged));
   OK(esker_keyspace_delete(names, "", 0, NULL));
 }
 
@@ -362,9 +511,10 @@ int main(int argc, char **argv) {
   end_of_thread();
   OK(esker_db_open(path, NULL, &db));
   OK(esker_db_keyspace(db, "names", NULL, &names));
-  empty_bytes(names);
+  empty_bytes(db, names);
   wrong_handles(db, names);
   wrong_arguments(db, names);
+  results_of_failures(names);
   two_opens(db);
   fork_after_open(db, names);
   callbacks(db, names);

@@ -102,6 +102,16 @@ static void values(esker_db *db) {
   OK(esker_keyspace_approximate_size(names, NULL, &number));
   OK(esker_keyspace_compact(names, NULL));
   OK(esker_keyspace_compact(names, &range));
+  /* After a compaction it is exact. */
+  OK(esker_keyspace_approximate_count(names, NULL, &number));
+  CHECK(number == 0);
+  OK(esker_keyspace_put(names, TEXT("counted"), TEXT("1"), NULL));
+  OK(esker_keyspace_approximate_count(names, NULL, &number));
+  CHECK(number == 1);
+  esker_range behind = {TEXT("d"), NULL, 0};
+  OK(esker_keyspace_approximate_count(names, &behind, &number));
+  CHECK(number == 0);
+  OK(esker_keyspace_delete(names, TEXT("counted"), NULL));
 
   /* The options of writes. */
   esker_write_options *options;
@@ -196,8 +206,10 @@ static void scans(esker_db *db) {
   CHECK(memcmp(esker_cursor_key(cursor, &length), "bob", 3) == 0);
   OK(esker_cursor_destroy(cursor));
   OK(esker_cursor_create(names, NULL, true, &cursor));
+  CHECK(esker_cursor_value(cursor, &length) == NULL);
   OK(esker_cursor_seek_to_last(cursor));
   CHECK(memcmp(esker_cursor_key(cursor, &length), "bob", 3) == 0);
+  CHECK(esker_cursor_value(cursor, &length) != NULL && length == 0);
   OK(esker_cursor_destroy(cursor));
 
   esker_iterator *iterator;
@@ -370,6 +382,10 @@ static void expiries(esker_db *db) {
   OK(esker_keyspace_put_until(sessions, TEXT("s2"), TEXT("x"), now_ms + 50));
   OK(esker_keyspace_expires_at(sessions, TEXT("s2"), &found, &time));
   CHECK(found && time == now_ms + 50);
+  OK(esker_keyspace_put_until(sessions, TEXT("s3"), TEXT("x"), ESKER_NEVER));
+  OK(esker_keyspace_expires_at(sessions, TEXT("s3"), &found, &time));
+  CHECK(found && time == ESKER_NEVER);
+  OK(esker_keyspace_delete(sessions, TEXT("s3"), NULL));
   pass(60);
   OK(esker_keyspace_contains_key(sessions, TEXT("s2"), &found));
   CHECK(!found);
@@ -407,7 +423,20 @@ static void expiries(esker_db *db) {
   CHECK(value == NULL);
   OK(esker_keyspace_get(sessions, TEXT("f2"), &value, &length));
   CHECK(is_text(value, length, "short"));
+  OK(esker_keyspace_set_ttl(sessions, 70));
+  OK(esker_keyspace_put(sessions, TEXT("f3"), TEXT("x"), NULL));
+  OK(esker_keyspace_expires_at(sessions, TEXT("f3"), &found, &time));
+  CHECK(found && time == now_ms + 70);
+  OK(esker_keyspace_set_ttl(sessions, 0));
+  OK(esker_keyspace_ttl(sessions, &found, &time));
+  CHECK(found && time == 0);
   OK(esker_keyspace_destroy(sessions));
+  OK(esker_db_keyspace(db, "plain", NULL, &sessions));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_touch(sessions, TEXT("k"), 1, &found));
+  OK(esker_keyspace_set_ttl(sessions, 0));
+  OK(esker_keyspace_touch(sessions, TEXT("k"), 1, &found));
+  OK(esker_keyspace_destroy(sessions));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_keyspace_set_ttl(sessions, 0));
 }
 
 static int visited = 0;
@@ -540,7 +569,7 @@ static void maintenance(esker_db *db, const char *directory) {
   CHECK(properties > 30);
   properties = 0;
   OK(esker_db_keyspaces(db, NULL, visit_text));
-  CHECK(properties == 7);
+  CHECK(properties == 8);
   OK(esker_db_drop_keyspace(db, "scans"));
   esker_keyspace *gone;
   CHECK_CODE(ESKER_NOT_FOUND, esker_db_existing_keyspace(db, "scans", &gone));
