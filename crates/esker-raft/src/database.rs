@@ -92,6 +92,7 @@ impl Horizon {
 pub(crate) struct DatabaseOptions {
     pub options: Options,
     pub sessions_kept_for: Duration,
+    pub most_session_bytes: usize,
     pub executor: Executor,
 }
 
@@ -108,7 +109,7 @@ impl<A: Apply> StateDatabase<A> {
         let (time_ms, applied) = state.get(APPLIED)?.map_or(Ok((0, None)), |bytes| decode_applied(&bytes))?;
         let membership = state.get(MEMBERSHIP)?.map(|bytes| decode_membership(&bytes)).transpose()?;
         clock.set(time_ms);
-        let sessions = Sessions::open(&db, how.sessions_kept_for)?;
+        let sessions = Sessions::open(&db, how.sessions_kept_for, how.most_session_bytes)?;
         let keyspaces = apply.open(&db)?;
         let mut horizon = Horizon::default();
         horizon.move_to_now(&db)?;
@@ -239,8 +240,11 @@ impl<A: Apply> StateDatabase<A> {
                 }
                 drop(transaction);
                 let (mut transaction, reply) = self.apply_payload(apply, payload, time_ms, index)?;
-                self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)?;
-                Ok((transaction, reply))
+                if self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)? {
+                    return Ok((transaction, reply));
+                }
+                drop(transaction);
+                self.refuse(command, self.sessions.too_long(), time_ms)
             }
             Request::Hash => Ok((self.db.transaction(), Reply::None)),
             Request::Compare { index, hashes } => {
@@ -252,9 +256,14 @@ impl<A: Apply> StateDatabase<A> {
 
     /// What is written instead of a command that was refused, and the reply.
     fn refuse(&self, command: &Command, why: String, time_ms: u64) -> Result<(Transaction, Reply)> {
-        let (mut transaction, reply) = (self.db.transaction(), Reply::Rejected(why));
+        let (mut transaction, mut reply) = (self.db.transaction(), Reply::Rejected(why));
         if let Request::ApplyOnce { session, number, .. } = &command.request {
-            self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)?;
+            let request = (*session, *number);
+            if !self.sessions.keep(&mut transaction, request, &reply, time_ms)? {
+                // Merge operators write reasons, too, of any length.
+                reply = Reply::Rejected(self.sessions.too_long());
+                self.sessions.keep(&mut transaction, request, &reply, time_ms)?;
+            }
         }
         Ok((transaction, reply))
     }

@@ -34,7 +34,9 @@ impl Default for StateOptions {
     fn default() -> StateOptions {
         let executor = Executor::default();
         let sessions_kept_for = Duration::from_secs(3600);
-        let database = DatabaseOptions { options: Options::default(), sessions_kept_for, executor };
+        let most_session_bytes = crate::sessions::MOST_RECORD_BYTES;
+        let options = Options::default();
+        let database = DatabaseOptions { options, sessions_kept_for, most_session_bytes, executor };
         StateOptions { env: Arc::new(OsEnv::new()), database }
     }
 }
@@ -64,6 +66,13 @@ impl StateOptions {
     /// space of its last reply.
     pub fn sessions_kept_for(mut self, duration: Duration) -> StateOptions {
         self.database.sessions_kept_for = duration;
+        self
+    }
+
+    /// The longest record of a session, in bytes.
+    #[cfg(test)]
+    pub(crate) fn most_session_bytes(mut self, bytes: usize) -> StateOptions {
+        self.database.most_session_bytes = bytes;
         self
     }
 

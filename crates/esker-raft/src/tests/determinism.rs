@@ -223,3 +223,53 @@ fn operands_that_cannot_be_combined_are_a_refusal_of_what_reads_them() {
     let names = apply(vec![get("names", "b")]);
     assert_eq!(machine.apply(&entry(1, 3, 0, names)).unwrap(), done(vec![None]));
 }
+
+#[test]
+fn a_reply_that_its_session_cannot_keep_is_refused_and_stops_nothing() {
+    let env = MemEnv::new();
+    let open = || {
+        let options = options(Arc::new(env.clone()), small()).most_session_bytes(200);
+        StateMachine::open("state", Wordy(key_value()), options).unwrap()
+    };
+    let machine = open();
+    machine.apply(&entry(1, 1, 0, Request::OpenSession)).unwrap();
+    machine.apply(&entry(1, 2, 0, apply(vec![put("names", "long", vec![b'x'; 300], None)]))).unwrap();
+    let once = |number, operations| Request::ApplyOnce { session: 1, number, payload: payload(operations) };
+    let is_too_long = |reply: &Reply| matches!(reply, Reply::Rejected(why) if why.contains("at most 200 bytes"));
+    let long = once(1, vec![put("names", "b", "", None), get("names", "long")]);
+    let reply = machine.apply(&entry(1, 3, 0, long.clone())).unwrap();
+    assert!(is_too_long(&reply), "{reply:?}");
+    assert_eq!(machine.apply(&entry(1, 4, 0, long.clone())).unwrap(), reply);
+    // A reason may be too long, too: that of the payload, and that of a commit.
+    let refused = Request::ApplyOnce { session: 1, number: 2, payload: vec![b'w'; 300] };
+    let reason = machine.apply(&entry(1, 5, 0, refused)).unwrap();
+    assert!(is_too_long(&reason), "{reason:?}");
+    crate::planted::refuse_next_commit_because("w".repeat(300));
+    let reason = machine.apply(&entry(1, 6, 0, once(3, vec![put("names", "b", "", None)]))).unwrap();
+    assert!(is_too_long(&reason), "{reason:?}");
+    // What was refused wrote nothing, and the next request is applied; also after another open.
+    drop(machine);
+    let machine = open();
+    assert_eq!(machine.apply(&entry(1, 7, 0, once(4, vec![get("names", "b")]))).unwrap(), done(vec![None]));
+    // Without a session nothing has to be kept.
+    let reply = machine.apply(&entry(1, 8, 0, apply(vec![get("names", "long")]))).unwrap();
+    assert_eq!(reply, done(vec![Some(vec![b'x'; 300])]));
+}
+
+/// The built-in commands, which refuse payloads of `w` with these as the reason.
+struct Wordy(KeyValue);
+
+impl Apply for Wordy {
+    type Keyspaces = BTreeMap<String, Keyspace>;
+
+    fn open(&self, db: &Db) -> esker::Result<Self::Keyspaces> {
+        self.0.open(db)
+    }
+
+    fn apply(&self, context: &mut Context<'_, Self::Keyspaces>, payload: &[u8]) -> Result<Vec<u8>, Rejection> {
+        if payload.starts_with(b"ww") {
+            return Err(Rejection::Refused(String::from_utf8_lossy(payload).into_owned()));
+        }
+        self.0.apply(context, payload)
+    }
+}
