@@ -65,6 +65,11 @@ impl Incoming {
         &self.slot
     }
 
+    /// Goes on where a failure of the device left it without an open file.
+    pub fn go_on(&mut self) -> Result<()> {
+        if self.open.is_none() && !self.is_durable { self.advance() } else { Ok(()) }
+    }
+
     /// The first byte that it lacks.
     pub fn state(&self) -> TransferReply {
         match &self.open {
@@ -72,7 +77,9 @@ impl Incoming {
                 let file = u32::try_from(open.number).unwrap_or(u32::MAX);
                 TransferReply::Wanted(Place { file, offset: open.file.len() })
             }
-            None => TransferReply::Complete,
+            None if self.is_complete() => TransferReply::Complete,
+            // The device failed between two files. The sender begins anew, which goes on here.
+            None => TransferReply::Unknown,
         }
     }
 
@@ -132,7 +139,12 @@ impl Incoming {
             created.sync()?;
             self.complete[number] = true;
         }
-        self.env.sync_dir(self.slot.path())?;
+        let synced = self.env.sync_dir(self.slot.path());
+        if synced.is_err() {
+            // Which names a second one would make durable is unknown: the files are made anew.
+            self.complete.fill(false);
+        }
+        synced?;
         self.is_durable = true;
         Ok(())
     }

@@ -273,9 +273,9 @@ impl<A: Apply> StateMachine<A> {
         let mut incoming = inner.incoming.lock();
         match request {
             TransferRequest::Begin { manifest } => {
-                let is_same = incoming.as_ref().is_some_and(|incoming| *incoming.manifest() == manifest);
-                if !is_same {
-                    inner.begin_incoming(&mut incoming, manifest)?;
+                match &mut *incoming {
+                    Some(same) if *same.manifest() == manifest => same.go_on()?,
+                    _ => inner.begin_incoming(&mut incoming, manifest)?,
                 }
                 Ok(incoming.as_ref().map_or(TransferReply::Unknown, Incoming::state))
             }

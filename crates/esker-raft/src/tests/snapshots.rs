@@ -331,6 +331,46 @@ fn a_machine_goes_on_after_an_error_of_any_call() {
 }
 
 #[test]
+fn a_snapshot_that_did_not_arrive_is_not_said_to_be_complete() {
+    let expected = Expected::of(seed(29), 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let (mut runs, mut went_on) = (0, 0);
+    for class in [Class::Append, Class::Create, Class::Sync, Class::SyncDir] {
+        for call in 0.. {
+            let faulty = FaultEnv::new(Arc::new(prepared.kill()));
+            let machine = open_on(Arc::new(faulty.clone())).unwrap();
+            // The device fails, and then takes no more files, either.
+            let failure = Action::Fail(ErrorKind::StorageFull);
+            faulty.add(Rule::new(class, call, failure).from_then_on());
+            let is_begun = machine.receive(files.begin()).is_ok();
+            if is_begun && matches!(class, Class::Append | Class::Sync) {
+                faulty.add(Rule::new(Class::Create, 0, failure).from_then_on());
+            }
+            let sent = send(&files, &machine);
+            let again = machine.receive(files.begin());
+            let is_complete = matches!(again, Ok(TransferReply::Complete));
+            assert_eq!(is_complete, machine.received().is_some(), "{class:?} {call}: {sent:?}, {again:?}");
+            let fired = faulty.fired();
+            faulty.clear();
+            runs += 1;
+            if is_begun {
+                send(&files, &machine).unwrap();
+                machine.install(&machine.received().unwrap()).unwrap();
+                expected.check(&machine.database(), 70, 70).unwrap();
+                went_on += 1;
+            }
+            if fired == 0 || call > 40 {
+                break;
+            }
+        }
+    }
+    println!("{runs} runs with an error, {went_on} went on");
+    assert!(runs > 40 && went_on > 30, "{runs} runs, {went_on} went on");
+}
+
+#[test]
 fn a_name_that_is_too_long_for_a_file_is_refused() {
     let expected = Expected::of(1, 30);
     let files = machine(&MemEnv::new(), &expected, 30).build().unwrap();
