@@ -5,7 +5,7 @@ use crate::manifest::{SnapshotFile, SnapshotManifest, hash_of};
 use crate::slots::Slot;
 use crate::transfer::{Place, TransferReply};
 use esker::env::{Env, WriteFile};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
@@ -29,9 +29,14 @@ struct OpenFile {
     hasher: XxHash3_128,
 }
 
+/// Makes the bytes of a file durable that somebody else wrote.
+fn sync(env: &dyn Env, path: &Path) -> Result<()> {
+    Ok(env.open_log(path, None, false)?.sync()?)
+}
+
 impl Incoming {
     /// Begins to receive, or goes on with what the slot holds already: files that are there whole,
-    /// as their hashes say. Others are removed.
+    /// as their hashes say, are made durable. Others are removed.
     pub fn begin(env: Arc<dyn Env>, slot: Arc<Slot>, manifest: SnapshotManifest) -> Result<Incoming> {
         manifest.check()?;
         let mut complete = vec![false; manifest.files().len()];
@@ -43,7 +48,8 @@ impl Incoming {
                 None => false,
             };
             match number {
-                Some(number) if is_whole => complete[number] = true,
+                // A process that was killed may have written it and not synced it.
+                Some(number) if is_whole && sync(&*env, &path).is_ok() => complete[number] = true,
                 _ => env.remove(&path)?,
             }
         }

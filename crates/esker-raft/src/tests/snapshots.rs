@@ -371,6 +371,35 @@ fn a_snapshot_that_did_not_arrive_is_not_said_to_be_complete() {
 }
 
 #[test]
+fn what_a_killed_process_had_written_is_durable_when_it_counts() {
+    let seed = seed(30);
+    let expected = Expected::of(seed, 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let whole = prepared.kill();
+    receive_until_it_fails(&files, open(&whole)).unwrap();
+    let calls = whole.mutations();
+    for call in 0..calls {
+        let disk = prepared.kill();
+        disk.crash_after(call);
+        let _ = receive_until_it_fails(&files, open(&disk));
+        // What the process wrote is there; none of it has to be durable.
+        let next = disk.kill();
+        receive_until_it_fails(&files, open(&next)).unwrap();
+        for image in images(&next, seed ^ call) {
+            let what = format!("killed at call {call} of {calls}");
+            let machine = open(&image).unwrap_or_else(|error| panic!("{what}: {error}"));
+            expected.check(&machine.database(), 70, 70).unwrap_or_else(|error| panic!("{what}: {error}"));
+            // The files of the snapshot, too.
+            let third = open(&MemEnv::new()).unwrap();
+            let sent = send(&machine.snapshot().unwrap(), &third);
+            sent.unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn a_name_that_is_too_long_for_a_file_is_refused() {
     let expected = Expected::of(1, 30);
     let files = machine(&MemEnv::new(), &expected, 30).build().unwrap();
