@@ -1,7 +1,7 @@
 //! The log beyond openraft's suite: opened again after every step, after a power loss at every call
 //! of the disk, and after an error of every call.
 //!
-//! Every operation of the log is one write, so that what is found must be the log after some number
+//! Every operation of the log is one write, but for a long append, so that what is found must be the log after some number
 //! of operations: all that were acknowledged as durable, and none that was not begun.
 
 use super::world::{blank, entry, images, log_id, membership, random, run, seed, small_on, value};
@@ -301,6 +301,42 @@ fn appends_that_wait_share_a_sync() {
         let stats = log.stats();
         assert_eq!((stats.appends, stats.entries_appended, stats.syncs), (64, 64, 1));
     });
+}
+
+#[test]
+fn a_long_append_is_written_in_batches_and_a_power_loss_leaves_its_beginning() {
+    let seed = seed(4);
+    let entries: Vec<_> =
+        (0..12).map(|index| entry(1, index, 0, Request::Apply(vec![7; 100 + 20 * index as usize]))).collect();
+    let append = |env: &MemEnv| {
+        let env: Arc<dyn Env> = Arc::new(env.clone());
+        run(async {
+            // The longest entries are longer than a batch.
+            let db = Db::open("log", small_on(&env)).map_err(|error| error.to_string())?;
+            let opened = LogStore::open_with(&db, NODE, Executor::InPlace, 300);
+            let mut log = opened.map_err(|error| error.to_string())?;
+            log.blocking_append(entries.clone()).await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(log.stats())
+        })
+    };
+    let whole = MemEnv::new();
+    let stats = append(&whole).unwrap();
+    assert_eq!((stats.appends, stats.entries_appended, stats.syncs), (1, 12, 1));
+    let mut lengths = std::collections::BTreeSet::new();
+    for call in 0..=whole.mutations() {
+        let env = MemEnv::new();
+        env.crash_after(call);
+        let is_durable = append(&env).is_ok();
+        for image in images(&env, seed ^ call).into_iter().chain([env.kill()]) {
+            let found = run(async { contents(&mut open(Arc::new(image)).unwrap()).await.unwrap() });
+            let found: Vec<_> = found.entries.into_values().collect();
+            assert_eq!(found, entries[..found.len()], "power loss at call {call}");
+            assert!(!is_durable || found.len() == 12, "power loss at call {call}: {} entries", found.len());
+            lengths.insert(found.len());
+        }
+    }
+    println!("after a power loss it has these many entries: {lengths:?}");
+    assert!(lengths.len() > 4 && lengths.contains(&0) && lengths.contains(&12), "{lengths:?}");
 }
 
 #[test]
