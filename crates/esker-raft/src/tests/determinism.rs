@@ -5,7 +5,7 @@ use super::history::{hash, key_value, options, payload};
 use super::world::{apply, entry, put, small};
 use crate::{Apply, Context, Error, KeyValue, KeyValueAnswer, Operation, Rejection, Reply, Request, StateMachine};
 use esker::env::mem::MemEnv;
-use esker::{Db, Keyspace};
+use esker::{CompactionFilter, CompactionStyle, Db, Decision, Keyspace, KeyspaceOptions, Ttl};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -254,6 +254,58 @@ fn a_reply_that_its_session_cannot_keep_is_refused_and_stops_nothing() {
     // Without a session nothing has to be kept.
     let reply = machine.apply(&entry(1, 8, 0, apply(vec![get("names", "long")]))).unwrap();
     assert_eq!(reply, done(vec![Some(vec![b'x'; 300])]));
+}
+
+/// A filter that keeps everything.
+struct KeepAll;
+
+impl CompactionFilter for KeepAll {
+    fn name(&self) -> &str {
+        "keep-all"
+    }
+
+    fn decide(&self, _key: &[u8], _value: &[u8]) -> Decision {
+        Decision::Keep
+    }
+}
+
+#[test]
+fn what_drops_values_at_another_moment_on_each_replica_is_refused() {
+    let default = KeyspaceOptions::default;
+    let refused =
+        |env: &MemEnv, options: KeyspaceOptions| match try_open(env, KeyValue::new().keyspace("names", options)) {
+            Ok(_) => false,
+            Err(Error::Database(esker::Error::InvalidArgument { what })) => {
+                assert!(what.contains("names") && what.contains("Fifo"), "{what}");
+                true
+            }
+            Err(error) => panic!("{error}"),
+        };
+    let env = MemEnv::new();
+    for style in [CompactionStyle::LazyLeveling, CompactionStyle::Leveled, CompactionStyle::Tiered] {
+        assert!(!refused(&env, default().compaction_style(style)), "{style:?}");
+    }
+    let everything = default().merge_operator(esker::merge::UInt64Add).ttl(Ttl::Enabled { default: None });
+    assert!(!refused(&MemEnv::new(), everything.clone()));
+    assert!(refused(&MemEnv::new(), everything.compaction_filter(KeepAll)));
+    let fifo = default().compaction_style(CompactionStyle::Fifo { max_bytes: 1 });
+    assert!(refused(&env, default().compaction_filter(KeepAll)) && refused(&env, fifo.clone()));
+    // It was refused before it was stored.
+    assert!(!refused(&env, default()));
+    // One that is stored already.
+    let stored = MemEnv::new();
+    let db = Db::open("state/slot-0", small().env(Arc::new(stored.clone()))).unwrap();
+    drop((db.keyspace("names", fifo).unwrap(), db));
+    assert!(refused(&stored_state(&stored), default()));
+}
+
+/// A state machine whose database is the one in the first slot of that disk.
+fn stored_state(disk: &MemEnv) -> MemEnv {
+    let other = MemEnv::new();
+    drop(open(&other, KeyValue::new()));
+    let state = other.file_bytes(std::path::Path::new("state/STATE")).unwrap();
+    disk.set_file_bytes(std::path::Path::new("state/STATE"), state);
+    disk.clone()
 }
 
 /// The built-in commands, which refuse payloads of `w` with these as the reason.
