@@ -155,9 +155,12 @@ impl Inner {
         for pair in snapshot.range(&self.log, log_key(start)..=log_key(end)) {
             let (key, value) = pair?;
             let index = log_index(&key)?;
-            let is_first_ever = entries.is_empty() && purged.is_none();
-            if index != next && !is_first_ever {
-                return Err(Error::Hole { missing: next });
+            if index != next {
+                // A log that was never purged may begin at any index, and so behind the range's.
+                let first = if purged.is_none() { snapshot.first(&self.log)? } else { None };
+                if first.is_none_or(|(first, _)| first != key) {
+                    return Err(Error::Hole { missing: next });
+                }
             }
             let entry = decode_entry(&value)?;
             if entry.index() != index {

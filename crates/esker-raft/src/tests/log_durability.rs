@@ -347,6 +347,12 @@ fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
         log.blocking_append([blank(1, 6)]).await.unwrap();
         let error = log.try_get_log_entries(0..10).await.unwrap_err();
         assert!(error.to_string().contains("lacks entry 4"), "{error}");
+        // Also where the range begins in it, which a log that was never purged could hide.
+        for start in [4, 5] {
+            let error = log.try_get_log_entries(start..10).await.unwrap_err();
+            assert!(error.to_string().contains(&format!("lacks entry {start}")), "{error}");
+        }
+        assert_eq!(log.try_get_log_entries(6..10).await.unwrap().len(), 1);
         assert_eq!(log.try_get_log_entries(1..3).await.unwrap().len(), 2);
         assert!(log.try_get_log_entries(3..3).await.unwrap().is_empty());
         let large = |index| entry(1, index, 0, Request::Apply(vec![7; 3 << 20]));
@@ -354,6 +360,17 @@ fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
         log.blocking_append((1..4).map(large)).await.unwrap();
         assert_eq!(log.limited_get_log_entries(1, 4).await.unwrap().len(), 1);
         assert_eq!(log.try_get_log_entries(1..4).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_log_may_begin_at_any_index() {
+    run(async {
+        let mut log = open(Arc::new(MemEnv::new())).unwrap();
+        log.blocking_append((5..8).map(|index| blank(1, index))).await.unwrap();
+        for start in [0, 4, 5] {
+            assert_eq!(log.try_get_log_entries(start..10).await.unwrap().len(), 3, "from {start}");
+        }
     });
 }
 
