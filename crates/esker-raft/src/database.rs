@@ -68,8 +68,10 @@ struct Horizon {
 }
 
 impl Horizon {
-    /// Makes the state durable and goes on to its time.
-    fn move_to_now(&mut self, db: &Db) -> Result<()> {
+    /// Makes the state durable and goes on to its time. The keyspace of the sessions is one whose
+    /// entries expire: a snapshot that is made while no such keyspace is open has no time, and would
+    /// hold nothing back in those that are opened later. So it takes the sessions that are open.
+    fn move_to_now(&mut self, db: &Db, _open: &Sessions) -> Result<()> {
         let now = db.snapshot();
         db.sync()?;
         #[cfg(test)]
@@ -81,9 +83,9 @@ impl Horizon {
     }
 
     /// Counts an entry.
-    fn count(&mut self, db: &Db) -> Result<()> {
+    fn count(&mut self, db: &Db, sessions: &Sessions) -> Result<()> {
         self.entries += 1;
-        if self.entries >= HORIZON_ENTRIES { self.move_to_now(db) } else { Ok(()) }
+        if self.entries >= HORIZON_ENTRIES { self.move_to_now(db, sessions) } else { Ok(()) }
     }
 }
 
@@ -112,7 +114,7 @@ impl<A: Apply> StateDatabase<A> {
         let sessions = Sessions::open(&db, how.sessions_kept_for, how.most_session_bytes)?;
         let keyspaces = apply.open(&db)?;
         let mut horizon = Horizon::default();
-        horizon.move_to_now(&db)?;
+        horizon.move_to_now(&db, &sessions)?;
         let membership = membership.unwrap_or_default();
         let progress = Mutex::new(Progress { applied, membership, time_ms, horizon, stopped: None });
         let (marks, executor) = (Marks::default(), how.executor);
@@ -200,7 +202,7 @@ impl<A: Apply> StateDatabase<A> {
         if let EntryPayload::Normal(Command { request: Request::Hash, .. }) = &entry.payload {
             self.mark(index);
         }
-        progress.horizon.count(&self.db)?;
+        progress.horizon.count(&self.db, &self.sessions)?;
         Ok(reply)
     }
 
