@@ -59,8 +59,8 @@ impl StateOptions {
         self
     }
 
-    /// How long a session is kept that is not used, by the time of entries; the same on every
-    /// replica.
+    /// How long a session is kept after its newest request, by the time of entries; the same on
+    /// every replica. A repeat of a request renews nothing.
     ///
     /// Default: an hour. Trade-off: a request can be repeated for as long; each session takes the
     /// space of its last reply.
@@ -213,6 +213,8 @@ impl<A: Apply> StateMachine<A> {
         let env = inner.slots.env();
         let manifest = SnapshotManifest::of(&**env, slot.path(), (at.0, &at.1), known)?;
         env.sync_dir(slot.path())?;
+        // It may have found meanwhile that the state is not that of the others.
+        database.refuse_if_stopped()?;
         let files = SnapshotFiles::new(Arc::clone(env), slot, manifest);
         let mut parts = inner.parts.lock();
         let mut contents = parts.contents.clone();

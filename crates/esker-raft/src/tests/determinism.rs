@@ -4,6 +4,7 @@
 use super::history::{hash, key_value, options, payload};
 use super::world::{apply, entry, put, small};
 use crate::{Apply, Context, Error, KeyValue, KeyValueAnswer, Operation, Rejection, Reply, Request, StateMachine};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
 use esker::{CompactionFilter, CompactionStyle, Db, Decision, Keyspace, KeyspaceOptions, Ttl};
 use std::collections::BTreeMap;
@@ -90,15 +91,24 @@ fn a_repeated_request_of_a_session_is_applied_once() {
     assert!(matches!(&reply, Reply::Rejected(why) if why.contains("none")), "{reply:?}");
     assert_eq!(machine.apply(&entry(1, 8, 0, refused)).unwrap(), reply);
     assert_eq!(machine.apply(&entry(1, 9, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(8));
+    // Number 0 is that of the opening.
+    assert_eq!(machine.apply(&entry(1, 10, 0, Request::OpenSession)).unwrap(), Reply::SessionOpened(10));
+    let zero = Request::ApplyOnce { session: 10, number: 0, payload: payload(vec![add(1)]) };
+    assert_eq!(machine.apply(&entry(1, 11, 0, zero)).unwrap(), Reply::SessionOpened(10));
     let unknown = Request::ApplyOnce { session: 2, number: 1, payload: payload(vec![add(1)]) };
-    assert_eq!(machine.apply(&entry(1, 10, 0, unknown)).unwrap(), Reply::UnknownSession);
-    // A session that is not used for an hour is forgotten, by the time of entries.
+    assert_eq!(machine.apply(&entry(1, 12, 0, unknown)).unwrap(), Reply::UnknownSession);
+    // A session without a new request for an hour is forgotten, by the time of entries. A repeat
+    // renews nothing.
     assert_eq!(
-        machine.apply(&entry(1, 11, 3_599_999, once(4, 1))).unwrap(),
+        machine.apply(&entry(1, 14, 3_599_999, once(4, 1))).unwrap(),
         done(vec![Some(9u64.to_le_bytes().into())])
     );
-    assert_eq!(machine.apply(&entry(1, 12, 7_199_999, once(5, 1))).unwrap(), Reply::UnknownSession);
-    assert_eq!(machine.apply(&entry(1, 13, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
+    assert_eq!(
+        machine.apply(&entry(1, 15, 7_199_998, once(4, 1))).unwrap(),
+        done(vec![Some(9u64.to_le_bytes().into())])
+    );
+    assert_eq!(machine.apply(&entry(1, 16, 7_199_999, once(5, 1))).unwrap(), Reply::UnknownSession);
+    assert_eq!(machine.apply(&entry(1, 17, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
 }
 
 #[test]
@@ -188,6 +198,30 @@ fn a_replica_that_applies_twice_is_stopped() {
 fn a_replica_with_a_clock_of_its_own_is_stopped() {
     let Err(Error::Diverged(difference)) = compare(false, Some(10_001)) else { panic!("it was not noticed") };
     assert_eq!(difference.here.as_ref().unwrap().keyspace, "leases");
+}
+
+#[test]
+fn a_replica_that_is_stopped_while_it_builds_passes_nothing_on() {
+    let disk = FaultEnv::new(Arc::new(MemEnv::new()));
+    let machine = StateMachine::open("state", key_value(), options(Arc::new(disk.clone()), small())).unwrap();
+    machine.apply(&entry(1, 1, 0, apply(vec![put("names", "a", "1", None)]))).unwrap();
+    machine.apply(&entry(1, 2, 0, Request::Hash)).unwrap();
+    // The second sync of its directory comes when the checkpoint is there.
+    let hangs = Action::Delay(std::time::Duration::from_secs(3600));
+    disk.add(Rule::new(Class::SyncDir, 1, hangs).on_names_with("slot-1"));
+    std::thread::scope(|scope| {
+        let building = scope.spawn(|| machine.build());
+        while disk.fired() == 0 && !building.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(disk.fired(), 1);
+        let compared = machine.apply(&entry(1, 3, 0, Request::Compare { index: 2, hashes: Vec::new() }));
+        disk.clear();
+        assert!(matches!(compared, Err(Error::Diverged(_))), "{compared:?}");
+        let built = building.join().unwrap();
+        assert!(matches!(built, Err(Error::Stopped { .. })), "{built:?}");
+    });
+    assert!(machine.snapshot().is_none());
 }
 
 #[test]
