@@ -68,9 +68,9 @@ struct Horizon {
 }
 
 impl Horizon {
-    /// Makes the state durable and goes on to its time. The keyspace of the sessions is one whose
-    /// entries expire: a snapshot that is made while no such keyspace is open has no time, and would
-    /// hold nothing back in those that are opened later. So it takes the sessions that are open.
+    /// Makes the state durable and goes on to its time. A snapshot that is made while no keyspace
+    /// with a time to live is open has no time, and holds nothing back in those that are opened
+    /// later. The sessions are such a keyspace, so it takes those that are open.
     fn move_to_now(&mut self, db: &Db, _open: &Sessions) -> Result<()> {
         let now = db.snapshot();
         db.sync()?;

@@ -64,7 +64,7 @@ mod tests {
         let first = marks.expect(1);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| marks.get(1));
-            // Until it waits, with the lock of its mark. With that of all marks this would never end.
+            // Until it waits, with the lock of its mark. With that of all marks this never ends.
             while marks.marks.lock()[&1].try_lock().is_some() {
                 std::thread::yield_now();
             }

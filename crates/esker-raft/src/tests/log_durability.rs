@@ -1,8 +1,9 @@
 //! The log beyond openraft's suite: opened again after every step, after a power loss at every call
 //! of the disk, and after an error of every call.
 //!
-//! Every operation of the log is one write, but for a long append, so that what is found must be the log after some number
-//! of operations: all that were acknowledged as durable, and none that was not begun.
+//! Every operation of the log is one write, but for a long append, so that what is found must be
+//! the log after some number of operations: all that were acknowledged as durable, and none that
+//! was not begun.
 
 use super::world::{blank, entry, images, log_id, membership, random, run, seed, small_on, value};
 use crate::{Entry, Error, Executor, LeaderId, LogId, LogStore, Request, TypeConfig, Vote};
