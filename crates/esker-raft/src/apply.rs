@@ -34,6 +34,10 @@ pub trait Apply: Send + Sync + 'static {
     /// Opens the keyspaces, or creates them: in a new database, in one that is opened again, and in
     /// each that comes with a snapshot. Names that begin with `raft.` are taken.
     ///
+    /// No keyspace may have [`esker::CompactionStyle::Fifo`] or a compaction filter. Both drop or
+    /// change values when a replica compacts, which each one does at another moment: the replicas
+    /// get different states. [`crate::KeyValue`] refuses them. Time to live does what they are for.
+    ///
     /// # Errors
     /// Those of [`Db::keyspace`]: the state machine does not open then.
     fn open(&self, db: &Db) -> esker::Result<Self::Keyspaces>;

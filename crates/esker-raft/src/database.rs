@@ -68,8 +68,10 @@ struct Horizon {
 }
 
 impl Horizon {
-    /// Makes the state durable and goes on to its time.
-    fn move_to_now(&mut self, db: &Db) -> Result<()> {
+    /// Makes the state durable and goes on to its time. A snapshot that is made while no keyspace
+    /// with a time to live is open has no time, and holds nothing back in those that are opened
+    /// later. The sessions are such a keyspace, so it takes those that are open.
+    fn move_to_now(&mut self, db: &Db, _open: &Sessions) -> Result<()> {
         let now = db.snapshot();
         db.sync()?;
         #[cfg(test)]
@@ -81,9 +83,9 @@ impl Horizon {
     }
 
     /// Counts an entry.
-    fn count(&mut self, db: &Db) -> Result<()> {
+    fn count(&mut self, db: &Db, sessions: &Sessions) -> Result<()> {
         self.entries += 1;
-        if self.entries >= HORIZON_ENTRIES { self.move_to_now(db) } else { Ok(()) }
+        if self.entries >= HORIZON_ENTRIES { self.move_to_now(db, sessions) } else { Ok(()) }
     }
 }
 
@@ -92,6 +94,7 @@ impl Horizon {
 pub(crate) struct DatabaseOptions {
     pub options: Options,
     pub sessions_kept_for: Duration,
+    pub most_session_bytes: usize,
     pub executor: Executor,
 }
 
@@ -108,10 +111,10 @@ impl<A: Apply> StateDatabase<A> {
         let (time_ms, applied) = state.get(APPLIED)?.map_or(Ok((0, None)), |bytes| decode_applied(&bytes))?;
         let membership = state.get(MEMBERSHIP)?.map(|bytes| decode_membership(&bytes)).transpose()?;
         clock.set(time_ms);
-        let sessions = Sessions::open(&db, how.sessions_kept_for)?;
+        let sessions = Sessions::open(&db, how.sessions_kept_for, how.most_session_bytes)?;
         let keyspaces = apply.open(&db)?;
         let mut horizon = Horizon::default();
-        horizon.move_to_now(&db)?;
+        horizon.move_to_now(&db, &sessions)?;
         let membership = membership.unwrap_or_default();
         let progress = Mutex::new(Progress { applied, membership, time_ms, horizon, stopped: None });
         let (marks, executor) = (Marks::default(), how.executor);
@@ -199,7 +202,7 @@ impl<A: Apply> StateDatabase<A> {
         if let EntryPayload::Normal(Command { request: Request::Hash, .. }) = &entry.payload {
             self.mark(index);
         }
-        progress.horizon.count(&self.db)?;
+        progress.horizon.count(&self.db, &self.sessions)?;
         Ok(reply)
     }
 
@@ -239,8 +242,11 @@ impl<A: Apply> StateDatabase<A> {
                 }
                 drop(transaction);
                 let (mut transaction, reply) = self.apply_payload(apply, payload, time_ms, index)?;
-                self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)?;
-                Ok((transaction, reply))
+                if self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)? {
+                    return Ok((transaction, reply));
+                }
+                drop(transaction);
+                self.refuse(command, self.sessions.too_long(), time_ms)
             }
             Request::Hash => Ok((self.db.transaction(), Reply::None)),
             Request::Compare { index, hashes } => {
@@ -252,9 +258,14 @@ impl<A: Apply> StateDatabase<A> {
 
     /// What is written instead of a command that was refused, and the reply.
     fn refuse(&self, command: &Command, why: String, time_ms: u64) -> Result<(Transaction, Reply)> {
-        let (mut transaction, reply) = (self.db.transaction(), Reply::Rejected(why));
+        let (mut transaction, mut reply) = (self.db.transaction(), Reply::Rejected(why));
         if let Request::ApplyOnce { session, number, .. } = &command.request {
-            self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)?;
+            let request = (*session, *number);
+            if !self.sessions.keep(&mut transaction, request, &reply, time_ms)? {
+                // Merge operators write reasons, too, of any length.
+                reply = Reply::Rejected(self.sessions.too_long());
+                self.sessions.keep(&mut transaction, request, &reply, time_ms)?;
+            }
         }
         Ok((transaction, reply))
     }

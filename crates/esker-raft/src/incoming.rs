@@ -5,7 +5,7 @@ use crate::manifest::{SnapshotFile, SnapshotManifest, hash_of};
 use crate::slots::Slot;
 use crate::transfer::{Place, TransferReply};
 use esker::env::{Env, WriteFile};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
@@ -29,9 +29,14 @@ struct OpenFile {
     hasher: XxHash3_128,
 }
 
+/// Makes the bytes of a file durable that somebody else wrote.
+fn sync(env: &dyn Env, path: &Path) -> Result<()> {
+    Ok(env.open_log(path, None, false)?.sync()?)
+}
+
 impl Incoming {
     /// Begins to receive, or goes on with what the slot holds already: files that are there whole,
-    /// as their hashes say. Others are removed.
+    /// as their hashes say, are made durable. Others are removed.
     pub fn begin(env: Arc<dyn Env>, slot: Arc<Slot>, manifest: SnapshotManifest) -> Result<Incoming> {
         manifest.check()?;
         let mut complete = vec![false; manifest.files().len()];
@@ -43,7 +48,8 @@ impl Incoming {
                 None => false,
             };
             match number {
-                Some(number) if is_whole => complete[number] = true,
+                // A process that was killed may have written it and not synced it.
+                Some(number) if is_whole && sync(&*env, &path).is_ok() => complete[number] = true,
                 _ => env.remove(&path)?,
             }
         }
@@ -65,6 +71,11 @@ impl Incoming {
         &self.slot
     }
 
+    /// Goes on where a failure of the device left it without an open file.
+    pub fn go_on(&mut self) -> Result<()> {
+        if self.open.is_none() && !self.is_durable { self.advance() } else { Ok(()) }
+    }
+
     /// The first byte that it lacks.
     pub fn state(&self) -> TransferReply {
         match &self.open {
@@ -72,7 +83,9 @@ impl Incoming {
                 let file = u32::try_from(open.number).unwrap_or(u32::MAX);
                 TransferReply::Wanted(Place { file, offset: open.file.len() })
             }
-            None => TransferReply::Complete,
+            None if self.is_complete() => TransferReply::Complete,
+            // The device failed between two files. The sender begins anew, which goes on here.
+            None => TransferReply::Unknown,
         }
     }
 
@@ -132,7 +145,12 @@ impl Incoming {
             created.sync()?;
             self.complete[number] = true;
         }
-        self.env.sync_dir(self.slot.path())?;
+        let synced = self.env.sync_dir(self.slot.path());
+        if synced.is_err() {
+            // Which names a second one would make durable is unknown: the files are made anew.
+            self.complete.fill(false);
+        }
+        synced?;
         self.is_durable = true;
         Ok(())
     }

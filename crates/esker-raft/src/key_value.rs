@@ -3,7 +3,7 @@
 use crate::apply::{Apply, Context, Rejection};
 use crate::error::{Error, Result};
 use crate::sessions::at;
-use esker::{Db, Keyspace, KeyspaceOptions};
+use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 
@@ -182,11 +182,31 @@ impl KeyValue {
         KeyValue::default()
     }
 
-    /// Adds a keyspace.
+    /// Adds a keyspace. With the compaction style `Fifo` or a compaction filter the state machine
+    /// does not open; see [`Apply::open`].
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> KeyValue {
         self.keyspaces.insert(name.into(), options);
         self
     }
+}
+
+/// Whether a compaction may drop or change values for another reason than their age. The options
+/// show what they are only as text, with the compaction filter at its end.
+fn compacts_values_away(options: &KeyspaceOptions) -> bool {
+    let text = format!("{options:?}");
+    text.contains("compaction_style: Some(Fifo") || !text.ends_with("compaction_filter: None }")
+}
+
+fn refuse_if(is_refused: bool, name: &str) -> esker::Result<()> {
+    if !is_refused {
+        return Ok(());
+    }
+    let name = esker::escape_key(name.as_bytes());
+    let what = format!(
+        "keyspace {name:?} has the compaction style `Fifo` or a compaction filter, which change each replica at \
+         another moment; use a time to live"
+    );
+    Err(esker::Error::InvalidArgument { what })
 }
 
 fn named<'k>(keyspaces: &'k BTreeMap<String, Keyspace>, name: &str) -> std::result::Result<&'k Keyspace, Rejection> {
@@ -207,8 +227,15 @@ impl Apply for KeyValue {
     type Keyspaces = BTreeMap<String, Keyspace>;
 
     fn open(&self, db: &Db) -> esker::Result<BTreeMap<String, Keyspace>> {
-        let open =
-            |(name, options): (&String, &KeyspaceOptions)| Ok((name.clone(), db.keyspace(name, options.clone())?));
+        // Before any is opened: the style that an open gives is stored, and takes effect.
+        for (name, options) in &self.keyspaces {
+            refuse_if(compacts_values_away(options), name)?;
+        }
+        let open = |(name, options): (&String, &KeyspaceOptions)| {
+            let keyspace = db.keyspace(name, options.clone())?;
+            refuse_if(matches!(keyspace.compaction_style(), CompactionStyle::Fifo { .. }), name)?;
+            Ok((name.clone(), keyspace))
+        };
         self.keyspaces.iter().map(open).collect()
     }
 

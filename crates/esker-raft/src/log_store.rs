@@ -41,6 +41,10 @@ const NODE: &str = "node";
 /// The most bytes of entries that one read for replication returns, but for its first entry.
 const READ_BYTES: usize = 4 << 20;
 
+/// Entries are written in batches of about so many bytes: the engine takes no batch of more than
+/// 4 GiB, and a batch is in memory a second time.
+const BATCH_BYTES: usize = 64 << 20;
+
 /// The log of a replica, in a database of its own. Clones are the same log.
 ///
 /// An append is acknowledged when it is durable; one sync acknowledges all appends that wait for
@@ -67,6 +71,7 @@ struct Inner {
     executor: Executor,
     sync: Arc<SharedSync>,
     node: u64,
+    batch_bytes: usize,
     /// Whether the replica has voted since the log was opened.
     has_voted: AtomicBool,
     appends: AtomicU64,
@@ -91,6 +96,11 @@ impl LogStore {
     /// `InvalidArgument` if it is the log of another node; `Database`, as when a keyspace cannot be
     /// made on a full disk.
     pub fn open(db: &Db, node: u64, executor: Executor) -> Result<LogStore> {
+        LogStore::open_with(db, node, executor, BATCH_BYTES)
+    }
+
+    /// The same, with another limit of batches.
+    pub(crate) fn open_with(db: &Db, node: u64, executor: Executor, batch_bytes: usize) -> Result<LogStore> {
         let log = db.keyspace(LOG, KeyspaceOptions::default())?;
         let meta = db.keyspace(META, KeyspaceOptions::default())?;
         match meta.get(NODE)? {
@@ -104,7 +114,8 @@ impl LogStore {
         }
         let sync = Arc::new(SharedSync::new(db.clone(), executor));
         let (appends, entries, has_voted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        let inner = Inner { db: db.clone(), log, meta, executor, sync, node, has_voted, appends, entries };
+        let db = db.clone();
+        let inner = Inner { db, log, meta, executor, sync, node, batch_bytes, has_voted, appends, entries };
         Ok(LogStore { inner: Arc::new(inner) })
     }
 
@@ -144,9 +155,12 @@ impl Inner {
         for pair in snapshot.range(&self.log, log_key(start)..=log_key(end)) {
             let (key, value) = pair?;
             let index = log_index(&key)?;
-            let is_first_ever = entries.is_empty() && purged.is_none();
-            if index != next && !is_first_ever {
-                return Err(Error::Hole { missing: next });
+            if index != next {
+                // A log that was never purged may begin at any index, and so behind the range's.
+                let first = if purged.is_none() { snapshot.first(&self.log)? } else { None };
+                if first.is_none_or(|(first, _)| first != key) {
+                    return Err(Error::Hole { missing: next });
+                }
             }
             let entry = decode_entry(&value)?;
             if entry.index() != index {
@@ -262,13 +276,20 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let mut batch = self.inner.db.batch();
+        let inner = &*self.inner;
+        let (mut batch, mut bytes, mut count) = (inner.db.batch(), 0, 0);
+        // In the order of the indexes: what a power loss leaves of an append is its beginning.
         for entry in entries {
-            let put = batch.put(&self.inner.log, log_key(entry.index()), encode_entry(&entry)?);
-            put.map_err(Error::from)?;
+            let encoded = encode_entry(&entry)?;
+            if bytes > 0 && encoded.len() > inner.batch_bytes.saturating_sub(bytes) {
+                commit(inner.executor, std::mem::replace(&mut batch, inner.db.batch())).await?;
+                bytes = 0;
+            }
+            bytes += encoded.len();
+            count += 1;
+            batch.put(&inner.log, log_key(entry.index()), encoded).map_err(Error::from)?;
         }
-        let count = batch.len() as u64;
-        commit(self.inner.executor, batch).await?;
+        commit(inner.executor, batch).await?;
         self.inner.appends.fetch_add(1, Ordering::Relaxed);
         self.inner.entries.fetch_add(count, Ordering::Relaxed);
         self.inner.sync.then(callback);

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use twox_hash::XxHash3_128;
 
+/// No file system of those that the engine runs on takes a longer name.
+const MOST_NAME_BYTES: usize = 255;
+
 /// The list of the files of a snapshot. A replica that receives it can tell which bytes it still
 /// lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +97,8 @@ impl SnapshotManifest {
         let mut before: Option<&str> = None;
         for SnapshotFile { name, .. } in &self.files {
             let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-            if !is_plain || name.is_empty() || name.starts_with('.') || name == "LOCK" {
+            let is_named = !name.is_empty() && name.len() <= MOST_NAME_BYTES;
+            if !is_plain || !is_named || name.starts_with('.') || name == "LOCK" {
                 let what = format!("{:?} is no name of a file of a snapshot", esker::escape_key(name.as_bytes()));
                 return Err(Error::damaged("the manifest of a snapshot", what));
             }

@@ -30,7 +30,7 @@ impl Planted {
 
 thread_local! {
     static UNHELD: Cell<bool> = const { Cell::new(false) };
-    static REFUSED: Cell<bool> = const { Cell::new(false) };
+    static REFUSED: Cell<Option<String>> = const { Cell::new(None) };
 }
 
 /// Whether state machines of this thread let expired entries go before the state is durable.
@@ -48,13 +48,15 @@ pub(crate) fn without_holding_expiry<T>(run: impl FnOnce() -> T) -> T {
 
 /// Makes the next commit of a state machine of this thread one that the engine refuses.
 pub(crate) fn refuse_next_commit() {
-    REFUSED.set(true);
+    refuse_next_commit_because("the batch is longer than 4 GiB".into());
+}
+
+/// The same, with that reason.
+pub(crate) fn refuse_next_commit_because(what: String) {
+    REFUSED.set(Some(what));
 }
 
 /// Refuses the commit that is to be refused.
 pub(crate) fn commit() -> esker::Result<()> {
-    if REFUSED.replace(false) {
-        return Err(esker::Error::InvalidArgument { what: "the batch is longer than 4 GiB".into() });
-    }
-    Ok(())
+    REFUSED.take().map_or(Ok(()), |what| Err(esker::Error::InvalidArgument { what }))
 }

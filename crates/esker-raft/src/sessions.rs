@@ -2,8 +2,8 @@
 //!
 //! The keyspace `raft.sessions` has a record for each session, under its number in big-endian
 //! bytes, with the greatest request number and the reply to it. The record is written with the
-//! effects of the request, in one step. It expires by the time of entries, after the session was
-//! not used for as long as sessions are kept.
+//! effects of the request, in one step. It expires by the time of entries, as long after its newest
+//! request as sessions are kept. A repeat is answered from the record and renews nothing.
 //!
 //! ```text
 //! record    format u8 = 1, request number u64, postcard of the reply
@@ -17,10 +17,15 @@ use std::time::{Duration, SystemTime};
 
 const KEYSPACE: &str = "raft.sessions";
 
+/// The longest record: the engine takes no longer value. It is the same on every replica, since a
+/// reply that is kept by one and refused by another makes their states differ.
+pub(crate) const MOST_RECORD_BYTES: usize = 1 << 30;
+
 /// The sessions of one database.
 pub(crate) struct Sessions {
     keyspace: Keyspace,
     kept_for: Duration,
+    most_record_bytes: usize,
 }
 
 /// What a session says of a request.
@@ -32,9 +37,9 @@ pub(crate) enum Seen {
 }
 
 impl Sessions {
-    pub fn open(db: &Db, kept_for: Duration) -> Result<Sessions> {
+    pub fn open(db: &Db, kept_for: Duration, most_record_bytes: usize) -> Result<Sessions> {
         let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
-        Ok(Sessions { keyspace: db.keyspace(KEYSPACE, options)?, kept_for })
+        Ok(Sessions { keyspace: db.keyspace(KEYSPACE, options)?, kept_for, most_record_bytes })
     }
 
     /// Whether the session has sent that number, or a greater one, before.
@@ -53,24 +58,33 @@ impl Sessions {
         })
     }
 
-    /// Keeps the reply to the newest request; number 0 is that of the opening.
+    /// Keeps the reply to the newest request; number 0 is that of the opening. Returns false, and
+    /// keeps nothing, if the record would be longer than the engine takes.
     pub fn keep(
         &self,
         transaction: &mut Transaction,
         (session, number): (u64, u64),
         reply: &Reply,
         time_ms: u64,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut bytes = record();
         bytes.extend_from_slice(&number.to_le_bytes());
         put_postcard(&mut bytes, reply)?;
+        if bytes.len() > self.most_record_bytes {
+            return Ok(false);
+        }
         let expires = at(time_ms).and_then(|now| now.checked_add(self.kept_for));
         match expires {
             Some(expires) => transaction.put_until(&self.keyspace, session.to_be_bytes(), bytes, expires)?,
             // Later than the system can say.
             None => transaction.put(&self.keyspace, session.to_be_bytes(), bytes)?,
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Why a reply was not kept, for the client.
+    pub fn too_long(&self) -> String {
+        format!("the reply is too long for its session, which keeps at most {} bytes", self.most_record_bytes)
     }
 }
 

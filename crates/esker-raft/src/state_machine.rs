@@ -7,7 +7,7 @@ use crate::executor::Executor;
 use crate::incoming::Incoming;
 use crate::manifest::{SnapshotManifest, is_immutable};
 use crate::range_hash::RangeHash;
-use crate::slots::{Slot, Slots, copy, create_directory, link_or_copy};
+use crate::slots::{Slots, copy, create_directory, link_or_copy};
 use crate::snapshot_files::SnapshotFiles;
 use crate::state_file::{self, Contents};
 use crate::transfer::{TransferReply, TransferRequest};
@@ -34,7 +34,9 @@ impl Default for StateOptions {
     fn default() -> StateOptions {
         let executor = Executor::default();
         let sessions_kept_for = Duration::from_secs(3600);
-        let database = DatabaseOptions { options: Options::default(), sessions_kept_for, executor };
+        let most_session_bytes = crate::sessions::MOST_RECORD_BYTES;
+        let options = Options::default();
+        let database = DatabaseOptions { options, sessions_kept_for, most_session_bytes, executor };
         StateOptions { env: Arc::new(OsEnv::new()), database }
     }
 }
@@ -57,13 +59,20 @@ impl StateOptions {
         self
     }
 
-    /// How long a session is kept that is not used, by the time of entries; the same on every
-    /// replica.
+    /// How long a session is kept after its newest request, by the time of entries; the same on
+    /// every replica. A repeat of a request renews nothing.
     ///
     /// Default: an hour. Trade-off: a request can be repeated for as long; each session takes the
     /// space of its last reply.
     pub fn sessions_kept_for(mut self, duration: Duration) -> StateOptions {
         self.database.sessions_kept_for = duration;
+        self
+    }
+
+    /// The longest record of a session, in bytes.
+    #[cfg(test)]
+    pub(crate) fn most_session_bytes(mut self, bytes: usize) -> StateOptions {
+        self.database.most_session_bytes = bytes;
         self
     }
 
@@ -204,6 +213,8 @@ impl<A: Apply> StateMachine<A> {
         let env = inner.slots.env();
         let manifest = SnapshotManifest::of(&**env, slot.path(), (at.0, &at.1), known)?;
         env.sync_dir(slot.path())?;
+        // It may have found meanwhile that the state is not that of the others.
+        database.refuse_if_stopped()?;
         let files = SnapshotFiles::new(Arc::clone(env), slot, manifest);
         let mut parts = inner.parts.lock();
         let mut contents = parts.contents.clone();
@@ -264,17 +275,9 @@ impl<A: Apply> StateMachine<A> {
         let mut incoming = inner.incoming.lock();
         match request {
             TransferRequest::Begin { manifest } => {
-                let is_same = incoming.as_ref().is_some_and(|incoming| *incoming.manifest() == manifest);
-                if !is_same {
-                    manifest.check()?;
-                    // Files that both snapshots have need not come again.
-                    let slot = match incoming.take() {
-                        Some(before) if Arc::strong_count(before.slot()) == 1 => Arc::clone(before.slot()),
-                        // The files of one that is being installed stay as they are.
-                        _ => inner.slots.allocate()?,
-                    };
-                    inner.note_incoming(&slot, &manifest)?;
-                    *incoming = Some(Incoming::begin(Arc::clone(inner.slots.env()), slot, manifest)?);
+                match &mut *incoming {
+                    Some(same) if *same.manifest() == manifest => same.go_on()?,
+                    _ => inner.begin_incoming(&mut incoming, manifest)?,
                 }
                 Ok(incoming.as_ref().map_or(TransferReply::Unknown, Incoming::state))
             }
@@ -300,7 +303,10 @@ impl<A: Apply> StateMachine<A> {
 impl<A: Apply> Inner<A> {
     /// Writes `STATE` anew. After a failure it is unknown which one is in force, and every slot of
     /// both has to stay as it is: nothing more is changed until the next open.
-    fn switch(&self, parts: &mut Parts<A>, contents: Contents) -> Result<()> {
+    fn switch(&self, parts: &mut Parts<A>, mut contents: Contents) -> Result<()> {
+        // The slot of what had arrived is free after an error of receiving, and may be used again.
+        let is_used = |slot| slot == contents.database || contents.snapshot.as_ref().is_some_and(|at| at.0 == slot);
+        contents.incoming = contents.incoming.take().filter(|(slot, _)| !is_used(*slot));
         if let Some(why) = &parts.broken {
             return Err(Error::Stopped { why: why.clone() });
         }
@@ -314,11 +320,26 @@ impl<A: Apply> Inner<A> {
         Ok(())
     }
 
-    fn note_incoming(&self, slot: &Arc<Slot>, manifest: &SnapshotManifest) -> Result<()> {
+    /// Begins to receive that snapshot, in the place of the one before.
+    fn begin_incoming(&self, incoming: &mut Option<Incoming>, manifest: SnapshotManifest) -> Result<()> {
+        manifest.check()?;
+        let slot = match &*incoming {
+            // Files that both snapshots have need not come again.
+            Some(before) if Arc::strong_count(before.slot()) == 1 => Arc::clone(before.slot()),
+            // The files of one that is being installed stay as they are.
+            _ => self.slots.allocate()?,
+        };
+        // Some of its files go now.
+        *incoming = None;
+        // `STATE` names the slot with the manifest after that: a failure before leaves a free slot,
+        // or one with a part of the snapshot that `STATE` says.
+        let begun = Incoming::begin(Arc::clone(self.slots.env()), slot, manifest)?;
         let mut parts = self.parts.lock();
         let mut contents = parts.contents.clone();
-        contents.incoming = Some((slot.number(), manifest.clone()));
-        self.switch(&mut parts, contents)
+        contents.incoming = Some((begun.slot().number(), begun.manifest().clone()));
+        self.switch(&mut parts, contents)?;
+        *incoming = Some(begun);
+        Ok(())
     }
 
     /// Copies a snapshot of another directory, as one that was received.

@@ -42,6 +42,6 @@ pub enum TransferReply {
     Wanted(Place),
     /// It lacks none, and every file has the hash that the manifest says.
     Complete,
-    /// It does not know the snapshot; begin anew.
+    /// It does not know the snapshot, or its device failed; begin anew.
     Unknown,
 }

@@ -56,7 +56,9 @@ pub enum Request {
     ApplyOnce {
         /// The session that was opened before.
         session: u64,
-        /// The number of the request in its session: each new one is greater than those before.
+        /// The number of the request in its session: each new one is greater than those before. The
+        /// first is at least 1: number 0 is that of the opening, so a request with it is taken for
+        /// a repeat of that and never applied.
         number: u64,
         /// The payload.
         payload: Vec<u8>,
@@ -98,9 +100,9 @@ pub enum Reply {
     Rejected(String),
     /// The number of the session that was opened.
     SessionOpened(u64),
-    /// There is no such session: it was never opened, or was not used for longer than sessions are
-    /// kept. Nothing was applied by this request; whether an earlier one of the same number was is
-    /// not known any more.
+    /// There is no such session: it was never opened, or had no new request for as long as sessions
+    /// are kept. Nothing was applied by this request; whether an earlier one of the same number was
+    /// is not known any more.
     UnknownSession,
     /// The session has sent a greater number since: the answer to this one is not kept any more.
     /// Nothing was applied.

@@ -4,8 +4,9 @@
 use super::history::{hash, key_value, options, payload};
 use super::world::{apply, entry, put, small};
 use crate::{Apply, Context, Error, KeyValue, KeyValueAnswer, Operation, Rejection, Reply, Request, StateMachine};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::{Db, Keyspace};
+use esker::{CompactionFilter, CompactionStyle, Db, Decision, Keyspace, KeyspaceOptions, Ttl};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,15 +91,24 @@ fn a_repeated_request_of_a_session_is_applied_once() {
     assert!(matches!(&reply, Reply::Rejected(why) if why.contains("none")), "{reply:?}");
     assert_eq!(machine.apply(&entry(1, 8, 0, refused)).unwrap(), reply);
     assert_eq!(machine.apply(&entry(1, 9, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(8));
+    // Number 0 is that of the opening.
+    assert_eq!(machine.apply(&entry(1, 10, 0, Request::OpenSession)).unwrap(), Reply::SessionOpened(10));
+    let zero = Request::ApplyOnce { session: 10, number: 0, payload: payload(vec![add(1)]) };
+    assert_eq!(machine.apply(&entry(1, 11, 0, zero)).unwrap(), Reply::SessionOpened(10));
     let unknown = Request::ApplyOnce { session: 2, number: 1, payload: payload(vec![add(1)]) };
-    assert_eq!(machine.apply(&entry(1, 10, 0, unknown)).unwrap(), Reply::UnknownSession);
-    // A session that is not used for an hour is forgotten, by the time of entries.
+    assert_eq!(machine.apply(&entry(1, 12, 0, unknown)).unwrap(), Reply::UnknownSession);
+    // A session without a new request for an hour is forgotten, by the time of entries. A repeat
+    // renews nothing.
     assert_eq!(
-        machine.apply(&entry(1, 11, 3_599_999, once(4, 1))).unwrap(),
+        machine.apply(&entry(1, 14, 3_599_999, once(4, 1))).unwrap(),
         done(vec![Some(9u64.to_le_bytes().into())])
     );
-    assert_eq!(machine.apply(&entry(1, 12, 7_199_999, once(5, 1))).unwrap(), Reply::UnknownSession);
-    assert_eq!(machine.apply(&entry(1, 13, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
+    assert_eq!(
+        machine.apply(&entry(1, 15, 7_199_998, once(4, 1))).unwrap(),
+        done(vec![Some(9u64.to_le_bytes().into())])
+    );
+    assert_eq!(machine.apply(&entry(1, 16, 7_199_999, once(5, 1))).unwrap(), Reply::UnknownSession);
+    assert_eq!(machine.apply(&entry(1, 17, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
 }
 
 #[test]
@@ -191,6 +201,30 @@ fn a_replica_with_a_clock_of_its_own_is_stopped() {
 }
 
 #[test]
+fn a_replica_that_is_stopped_while_it_builds_passes_nothing_on() {
+    let disk = FaultEnv::new(Arc::new(MemEnv::new()));
+    let machine = StateMachine::open("state", key_value(), options(Arc::new(disk.clone()), small())).unwrap();
+    machine.apply(&entry(1, 1, 0, apply(vec![put("names", "a", "1", None)]))).unwrap();
+    machine.apply(&entry(1, 2, 0, Request::Hash)).unwrap();
+    // The second sync of its directory comes when the checkpoint is there.
+    let hangs = Action::Delay(std::time::Duration::from_secs(3600));
+    disk.add(Rule::new(Class::SyncDir, 1, hangs).on_names_with("slot-1"));
+    std::thread::scope(|scope| {
+        let building = scope.spawn(|| machine.build());
+        while disk.fired() == 0 && !building.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(disk.fired(), 1);
+        let compared = machine.apply(&entry(1, 3, 0, Request::Compare { index: 2, hashes: Vec::new() }));
+        disk.clear();
+        assert!(matches!(compared, Err(Error::Diverged(_))), "{compared:?}");
+        let built = building.join().unwrap();
+        assert!(matches!(built, Err(Error::Stopped { .. })), "{built:?}");
+    });
+    assert!(machine.snapshot().is_none());
+}
+
+#[test]
 fn a_comparison_with_a_state_that_was_not_hashed_here_says_nothing() {
     let machine = open(&MemEnv::new(), key_value());
     let compared = entry(1, 6, 0, Request::Compare { index: 4, hashes: Vec::new() });
@@ -222,4 +256,106 @@ fn operands_that_cannot_be_combined_are_a_refusal_of_what_reads_them() {
     assert!(matches!(&reply, Reply::Rejected(why) if why.contains("uint64add")), "{reply:?}");
     let names = apply(vec![get("names", "b")]);
     assert_eq!(machine.apply(&entry(1, 3, 0, names)).unwrap(), done(vec![None]));
+}
+
+#[test]
+fn a_reply_that_its_session_cannot_keep_is_refused_and_stops_nothing() {
+    let env = MemEnv::new();
+    let open = || {
+        let options = options(Arc::new(env.clone()), small()).most_session_bytes(200);
+        StateMachine::open("state", Wordy(key_value()), options).unwrap()
+    };
+    let machine = open();
+    machine.apply(&entry(1, 1, 0, Request::OpenSession)).unwrap();
+    machine.apply(&entry(1, 2, 0, apply(vec![put("names", "long", vec![b'x'; 300], None)]))).unwrap();
+    let once = |number, operations| Request::ApplyOnce { session: 1, number, payload: payload(operations) };
+    let is_too_long = |reply: &Reply| matches!(reply, Reply::Rejected(why) if why.contains("at most 200 bytes"));
+    let long = once(1, vec![put("names", "b", "", None), get("names", "long")]);
+    let reply = machine.apply(&entry(1, 3, 0, long.clone())).unwrap();
+    assert!(is_too_long(&reply), "{reply:?}");
+    assert_eq!(machine.apply(&entry(1, 4, 0, long.clone())).unwrap(), reply);
+    // A reason may be too long, too: that of the payload, and that of a commit.
+    let refused = Request::ApplyOnce { session: 1, number: 2, payload: vec![b'w'; 300] };
+    let reason = machine.apply(&entry(1, 5, 0, refused)).unwrap();
+    assert!(is_too_long(&reason), "{reason:?}");
+    crate::planted::refuse_next_commit_because("w".repeat(300));
+    let reason = machine.apply(&entry(1, 6, 0, once(3, vec![put("names", "b", "", None)]))).unwrap();
+    assert!(is_too_long(&reason), "{reason:?}");
+    // What was refused wrote nothing, and the next request is applied; also after another open.
+    drop(machine);
+    let machine = open();
+    assert_eq!(machine.apply(&entry(1, 7, 0, once(4, vec![get("names", "b")]))).unwrap(), done(vec![None]));
+    // Without a session nothing has to be kept.
+    let reply = machine.apply(&entry(1, 8, 0, apply(vec![get("names", "long")]))).unwrap();
+    assert_eq!(reply, done(vec![Some(vec![b'x'; 300])]));
+}
+
+/// A filter that keeps everything.
+struct KeepAll;
+
+impl CompactionFilter for KeepAll {
+    fn name(&self) -> &str {
+        "keep-all"
+    }
+
+    fn decide(&self, _key: &[u8], _value: &[u8]) -> Decision {
+        Decision::Keep
+    }
+}
+
+#[test]
+fn what_drops_values_at_another_moment_on_each_replica_is_refused() {
+    let default = KeyspaceOptions::default;
+    let refused =
+        |env: &MemEnv, options: KeyspaceOptions| match try_open(env, KeyValue::new().keyspace("names", options)) {
+            Ok(_) => false,
+            Err(Error::Database(esker::Error::InvalidArgument { what })) => {
+                assert!(what.contains("names") && what.contains("Fifo"), "{what}");
+                true
+            }
+            Err(error) => panic!("{error}"),
+        };
+    let env = MemEnv::new();
+    for style in [CompactionStyle::LazyLeveling, CompactionStyle::Leveled, CompactionStyle::Tiered] {
+        assert!(!refused(&env, default().compaction_style(style)), "{style:?}");
+    }
+    let everything = default().merge_operator(esker::merge::UInt64Add).ttl(Ttl::Enabled { default: None });
+    assert!(!refused(&MemEnv::new(), everything.clone()));
+    assert!(refused(&MemEnv::new(), everything.compaction_filter(KeepAll)));
+    let fifo = default().compaction_style(CompactionStyle::Fifo { max_bytes: 1 });
+    assert!(refused(&env, default().compaction_filter(KeepAll)) && refused(&env, fifo.clone()));
+    // It was refused before it was stored.
+    assert!(!refused(&env, default()));
+    // One that is stored already.
+    let stored = MemEnv::new();
+    let db = Db::open("state/slot-0", small().env(Arc::new(stored.clone()))).unwrap();
+    drop((db.keyspace("names", fifo).unwrap(), db));
+    assert!(refused(&stored_state(&stored), default()));
+}
+
+/// A state machine whose database is the one in the first slot of that disk.
+fn stored_state(disk: &MemEnv) -> MemEnv {
+    let other = MemEnv::new();
+    drop(open(&other, KeyValue::new()));
+    let state = other.file_bytes(std::path::Path::new("state/STATE")).unwrap();
+    disk.set_file_bytes(std::path::Path::new("state/STATE"), state);
+    disk.clone()
+}
+
+/// The built-in commands, which refuse payloads of `w` with these as the reason.
+struct Wordy(KeyValue);
+
+impl Apply for Wordy {
+    type Keyspaces = BTreeMap<String, Keyspace>;
+
+    fn open(&self, db: &Db) -> esker::Result<Self::Keyspaces> {
+        self.0.open(db)
+    }
+
+    fn apply(&self, context: &mut Context<'_, Self::Keyspaces>, payload: &[u8]) -> Result<Vec<u8>, Rejection> {
+        if payload.starts_with(b"ww") {
+            return Err(Rejection::Refused(String::from_utf8_lossy(payload).into_owned()));
+        }
+        self.0.apply(context, payload)
+    }
 }

@@ -1,8 +1,9 @@
 //! The log beyond openraft's suite: opened again after every step, after a power loss at every call
 //! of the disk, and after an error of every call.
 //!
-//! Every operation of the log is one write, so that what is found must be the log after some number
-//! of operations: all that were acknowledged as durable, and none that was not begun.
+//! Every operation of the log is one write, but for a long append, so that what is found must be
+//! the log after some number of operations: all that were acknowledged as durable, and none that
+//! was not begun.
 
 use super::world::{blank, entry, images, log_id, membership, random, run, seed, small_on, value};
 use crate::{Entry, Error, Executor, LeaderId, LogId, LogStore, Request, TypeConfig, Vote};
@@ -304,6 +305,42 @@ fn appends_that_wait_share_a_sync() {
 }
 
 #[test]
+fn a_long_append_is_written_in_batches_and_a_power_loss_leaves_its_beginning() {
+    let seed = seed(4);
+    let entries: Vec<_> =
+        (0..12).map(|index| entry(1, index, 0, Request::Apply(vec![7; 100 + 20 * index as usize]))).collect();
+    let append = |env: &MemEnv| {
+        let env: Arc<dyn Env> = Arc::new(env.clone());
+        run(async {
+            // The longest entries are longer than a batch.
+            let db = Db::open("log", small_on(&env)).map_err(|error| error.to_string())?;
+            let opened = LogStore::open_with(&db, NODE, Executor::InPlace, 300);
+            let mut log = opened.map_err(|error| error.to_string())?;
+            log.blocking_append(entries.clone()).await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(log.stats())
+        })
+    };
+    let whole = MemEnv::new();
+    let stats = append(&whole).unwrap();
+    assert_eq!((stats.appends, stats.entries_appended, stats.syncs), (1, 12, 1));
+    let mut lengths = std::collections::BTreeSet::new();
+    for call in 0..=whole.mutations() {
+        let env = MemEnv::new();
+        env.crash_after(call);
+        let is_durable = append(&env).is_ok();
+        for image in images(&env, seed ^ call).into_iter().chain([env.kill()]) {
+            let found = run(async { contents(&mut open(Arc::new(image)).unwrap()).await.unwrap() });
+            let found: Vec<_> = found.entries.into_values().collect();
+            assert_eq!(found, entries[..found.len()], "power loss at call {call}");
+            assert!(!is_durable || found.len() == 12, "power loss at call {call}: {} entries", found.len());
+            lengths.insert(found.len());
+        }
+    }
+    println!("after a power loss it has these many entries: {lengths:?}");
+    assert!(lengths.len() > 4 && lengths.contains(&0) && lengths.contains(&12), "{lengths:?}");
+}
+
+#[test]
 fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
     run(async {
         let mut log = open(Arc::new(MemEnv::new())).unwrap();
@@ -311,6 +348,12 @@ fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
         log.blocking_append([blank(1, 6)]).await.unwrap();
         let error = log.try_get_log_entries(0..10).await.unwrap_err();
         assert!(error.to_string().contains("lacks entry 4"), "{error}");
+        // Also where the range begins in it, which a log that was never purged could hide.
+        for start in [4, 5] {
+            let error = log.try_get_log_entries(start..10).await.unwrap_err();
+            assert!(error.to_string().contains(&format!("lacks entry {start}")), "{error}");
+        }
+        assert_eq!(log.try_get_log_entries(6..10).await.unwrap().len(), 1);
         assert_eq!(log.try_get_log_entries(1..3).await.unwrap().len(), 2);
         assert!(log.try_get_log_entries(3..3).await.unwrap().is_empty());
         let large = |index| entry(1, index, 0, Request::Apply(vec![7; 3 << 20]));
@@ -318,6 +361,17 @@ fn a_hole_is_an_error_and_reads_are_limited_by_bytes() {
         log.blocking_append((1..4).map(large)).await.unwrap();
         assert_eq!(log.limited_get_log_entries(1, 4).await.unwrap().len(), 1);
         assert_eq!(log.try_get_log_entries(1..4).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_log_may_begin_at_any_index() {
+    run(async {
+        let mut log = open(Arc::new(MemEnv::new())).unwrap();
+        log.blocking_append((5..8).map(|index| blank(1, index))).await.unwrap();
+        for start in [0, 4, 5] {
+            assert_eq!(log.try_get_log_entries(start..10).await.unwrap().len(), 3, "from {start}");
+        }
     });
 }
 

@@ -270,6 +270,154 @@ fn an_error_of_any_call_of_an_installation_leaves_the_old_state_or_the_new_one()
     assert!(runs > 200, "{runs} runs");
 }
 
+/// Goes on in the process in which something failed. It may refuse what would change the slots, but
+/// what it leaves after each step is whole. Whether it refuses nothing.
+fn go_on_after_an_error(
+    machine: &StateMachine<KeyValue>,
+    disk: &MemEnv,
+    expected: &Expected,
+    files: &SnapshotFiles,
+) -> Result<bool, String> {
+    let check = |step: &str| {
+        for image in [disk.kill(), disk.crash(&CrashMode::LoseAll, 0)] {
+            let opened = open(&image).map_err(|error| format!("after {step} it does not open: {error}"))?;
+            expected.check(&opened.database(), 20, 70).map_err(|what| format!("after {step}: {what}"))?;
+        }
+        expected.check(&machine.database(), 20, 70).map_err(|what| format!("after {step}, still open: {what}"))
+    };
+    check("the error")?;
+    let built = machine.build();
+    check("building")?;
+    let received = receive_until_it_fails(files, Ok(machine.clone()));
+    let applied = check("receiving")?;
+    if received.is_ok() && applied != 70 {
+        return Err(format!("{applied} entries are applied"));
+    }
+    Ok(built.is_ok() && received.is_ok())
+}
+
+#[test]
+fn a_machine_goes_on_after_an_error_of_any_call() {
+    let expected = Expected::of(seed(28), 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    // It shares files with the next one, so that the slot of what has arrived is used again.
+    let earlier = machine(&MemEnv::new(), &expected, 50).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let (mut runs, mut went_on) = (0, 0);
+    for (action, is_second) in [Action::Fail(ErrorKind::StorageFull), Action::FailAfter(ErrorKind::Other)]
+        .into_iter()
+        .flat_map(|action| [(action, false), (action, true)])
+    {
+        for call in 0.. {
+            let disk = prepared.kill();
+            let faulty = FaultEnv::new(Arc::new(disk.clone()));
+            let machine = open_on(Arc::new(faulty.clone())).unwrap();
+            if is_second {
+                machine.receive(earlier.begin()).unwrap();
+            }
+            faulty.add(Rule::new(Class::Any, call, action));
+            let _ = receive_until_it_fails(&files, Ok(machine.clone()));
+            if faulty.fired() == 0 {
+                break;
+            }
+            runs += 1;
+            let ended = go_on_after_an_error(&machine, &disk, &expected, &files);
+            went_on += u64::from(ended.unwrap_or_else(|what| panic!("{action:?} at call {call}, {is_second}: {what}")));
+        }
+    }
+    println!("{runs} runs with an error, {went_on} went on");
+    assert!(runs > 200 && went_on > 100, "{runs} runs, {went_on} went on");
+}
+
+#[test]
+fn a_snapshot_that_did_not_arrive_is_not_said_to_be_complete() {
+    let expected = Expected::of(seed(29), 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let (mut runs, mut went_on) = (0, 0);
+    for class in [Class::Append, Class::Create, Class::Sync, Class::SyncDir] {
+        for call in 0.. {
+            let faulty = FaultEnv::new(Arc::new(prepared.kill()));
+            let machine = open_on(Arc::new(faulty.clone())).unwrap();
+            // The device fails, and then takes no more files, either.
+            let failure = Action::Fail(ErrorKind::StorageFull);
+            faulty.add(Rule::new(class, call, failure).from_then_on());
+            let is_begun = machine.receive(files.begin()).is_ok();
+            if is_begun && matches!(class, Class::Append | Class::Sync) {
+                faulty.add(Rule::new(Class::Create, 0, failure).from_then_on());
+            }
+            let sent = send(&files, &machine);
+            let again = machine.receive(files.begin());
+            let is_complete = matches!(again, Ok(TransferReply::Complete));
+            assert_eq!(is_complete, machine.received().is_some(), "{class:?} {call}: {sent:?}, {again:?}");
+            let fired = faulty.fired();
+            faulty.clear();
+            runs += 1;
+            if is_begun {
+                send(&files, &machine).unwrap();
+                machine.install(&machine.received().unwrap()).unwrap();
+                expected.check(&machine.database(), 70, 70).unwrap();
+                went_on += 1;
+            }
+            if fired == 0 || call > 40 {
+                break;
+            }
+        }
+    }
+    println!("{runs} runs with an error, {went_on} went on");
+    assert!(runs > 40 && went_on > 30, "{runs} runs, {went_on} went on");
+}
+
+#[test]
+fn what_a_killed_process_had_written_is_durable_when_it_counts() {
+    let seed = seed(30);
+    let expected = Expected::of(seed, 90);
+    let files = machine(&MemEnv::new(), &expected, 70).build().unwrap();
+    let prepared = MemEnv::new();
+    drop(machine(&prepared, &expected, 20));
+    let whole = prepared.kill();
+    receive_until_it_fails(&files, open(&whole)).unwrap();
+    let calls = whole.mutations();
+    for call in 0..calls {
+        let disk = prepared.kill();
+        disk.crash_after(call);
+        let _ = receive_until_it_fails(&files, open(&disk));
+        // What the process wrote is there; none of it has to be durable.
+        let next = disk.kill();
+        receive_until_it_fails(&files, open(&next)).unwrap();
+        for image in images(&next, seed ^ call) {
+            let what = format!("killed at call {call} of {calls}");
+            let machine = open(&image).unwrap_or_else(|error| panic!("{what}: {error}"));
+            expected.check(&machine.database(), 70, 70).unwrap_or_else(|error| panic!("{what}: {error}"));
+            // The files of the snapshot, too.
+            let third = open(&MemEnv::new()).unwrap();
+            let sent = send(&machine.snapshot().unwrap(), &third);
+            sent.unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_too_long_for_a_file_is_refused() {
+    let expected = Expected::of(1, 30);
+    let files = machine(&MemEnv::new(), &expected, 30).build().unwrap();
+    let manifest = |name: &str| -> SnapshotManifest {
+        let encoded = postcard::to_stdvec(files.manifest()).unwrap();
+        let at = encoded.windows(7).position(|window| window == b"CURRENT").unwrap();
+        // The length stands before the name.
+        let length = postcard::to_stdvec(&(name.len() as u64)).unwrap();
+        let changed = [&encoded[..at - 1], &length, name.as_bytes(), &encoded[at + 7..]].concat();
+        postcard::from_bytes(&changed).unwrap()
+    };
+    for length in [1, 7, 255, 256, 300, 4096] {
+        // In its place, which is before other names.
+        let checked = manifest(&"C".repeat(length)).check();
+        assert_eq!(checked.is_ok(), length <= 255, "{length}: {checked:?}");
+    }
+}
+
 #[test]
 fn a_snapshot_reads_only_what_the_one_before_did_not_have() {
     let expected = Expected::of(seed(27), 400);
