@@ -190,13 +190,6 @@ impl KeyValue {
     }
 }
 
-/// Whether a compaction may drop or change values for another reason than their age. The options
-/// show what they are only as text, with the compaction filter at its end.
-fn compacts_values_away(options: &KeyspaceOptions) -> bool {
-    let text = format!("{options:?}");
-    text.contains("compaction_style: Some(Fifo") || !text.ends_with("compaction_filter: None }")
-}
-
 fn refuse_if(is_refused: bool, name: &str) -> esker::Result<()> {
     if !is_refused {
         return Ok(());
@@ -229,7 +222,7 @@ impl Apply for KeyValue {
     fn open(&self, db: &Db) -> esker::Result<BTreeMap<String, Keyspace>> {
         // Before any is opened: the style that an open gives is stored, and takes effect.
         for (name, options) in &self.keyspaces {
-            refuse_if(compacts_values_away(options), name)?;
+            refuse_if(options.drops_values_in_compaction(), name)?;
         }
         let open = |(name, options): (&String, &KeyspaceOptions)| {
             let keyspace = db.keyspace(name, options.clone())?;

@@ -135,4 +135,20 @@ impl KeyspaceOptions {
         self.compaction_filter = Some(Arc::new(filter));
         self
     }
+
+    /// Whether compaction drops values by these options for other reasons than that they were
+    /// deleted, overwritten or have expired: a compaction filter, or [`CompactionStyle::Fifo`].
+    /// When it does depends on how a database was compacted, so that two databases with the same
+    /// writes differ.
+    ///
+    /// ```
+    /// use esker::{CompactionStyle, KeyspaceOptions};
+    /// assert!(!KeyspaceOptions::default().drops_values_in_compaction());
+    /// let week = KeyspaceOptions::default().compaction_style(CompactionStyle::Fifo { max_bytes: 10 << 30 });
+    /// assert!(week.drops_values_in_compaction());
+    /// ```
+    #[must_use]
+    pub fn drops_values_in_compaction(&self) -> bool {
+        matches!(self.compaction_style, Some(CompactionStyle::Fifo { .. })) || self.compaction_filter.is_some()
+    }
 }
