@@ -25,6 +25,8 @@ pub struct Execution {
     effects: Effects,
     /// Why the batch cannot be committed.
     failure: Option<String>,
+    /// Whether the batch, and all before it, is to be durable when it is committed.
+    wants_sync: bool,
     /// Whether something was committed that was not synced.
     is_dirty: Arc<AtomicBool>,
     /// The keys that connections watch.
@@ -48,7 +50,7 @@ impl Execution {
     }
 
     /// As [`Execution::open`], with options of the engine.
-    fn with_options(shared: Arc<Shared>, options: Options, (now_ms, seed): (u64, u64)) -> Result<Execution, OpenError> {
+    pub fn with_options(shared: Arc<Shared>, options: Options, (now_ms, seed): (u64, u64)) -> Result<Execution, OpenError> {
         let clock = Arc::new(ManualClock::new(now_ms));
         let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);
@@ -61,6 +63,7 @@ impl Execution {
             seeds,
             effects: Effects::default(),
             failure: None,
+            wants_sync: false,
             is_dirty: Arc::default(),
             watches: Watches::default(),
             unblocked: Vec::new(),
@@ -159,27 +162,24 @@ impl Execution {
         self.effects.written_bytes
     }
 
+    /// Has the commit of the batch sync the log, also where the batch has written nothing.
+    pub fn request_sync(&mut self) {
+        self.wants_sync = true;
+    }
+
     /// Commits the batch.
     ///
     /// # Errors
     /// The text of the error that every command of the batch gets: nothing of it was written.
     pub fn commit(&mut self, is_synced: bool) -> Result<(), String> {
         self.effects = Effects::default();
-        let transaction = self.transaction.take();
+        let wants_sync = std::mem::take(&mut self.wants_sync);
+        let transaction = self.transaction.take().filter(|transaction| !transaction.is_empty());
         let outcome = match (self.failure.take(), transaction) {
             (Some(failure), _) => Err(failure),
+            (None, None) if wants_sync => self.syncer().sync(true),
             (None, None) => Ok(()),
-            (None, Some(transaction)) if transaction.is_empty() => Ok(()),
-            (None, Some(transaction)) => {
-                if !is_synced {
-                    self.is_dirty.store(true, Ordering::Release);
-                }
-                self.shared.statistics.batches.add(1);
-                transaction.commit_with(&WriteOptions::new().sync(is_synced)).map_err(|error| {
-                    tracing::error!(%error, "a batch was not committed");
-                    engine_error(&error)
-                })
-            }
+            (None, Some(transaction)) => self.commit_transaction(transaction, is_synced || wants_sync),
         };
         if outcome.is_err()
             && let Err(error) = self.keyspaces.reload()
@@ -187,6 +187,22 @@ impl Execution {
             tracing::error!(%error, "the numbers of the databases were not read again");
         }
         outcome
+    }
+
+    fn commit_transaction(&self, transaction: Transaction, is_synced: bool) -> Result<(), String> {
+        self.shared.statistics.batches.add(1);
+        let outcome = transaction.commit_with(&WriteOptions::new().sync(is_synced));
+        if is_synced && outcome.is_ok() {
+            self.shared.synced_seconds.store(now_ms() / 1000, Ordering::Relaxed);
+        } else {
+            // After the commit: a sync that has begun before it may not have the batch in it, and
+            // takes the flag back. A commit that failed may have left something in the log.
+            self.is_dirty.store(true, Ordering::Release);
+        }
+        outcome.map_err(|error| {
+            tracing::error!(%error, "a batch was not committed");
+            engine_error(&error)
+        })
     }
 
     /// Removes what is left of expired collections, up to `limit` of them.
