@@ -6,7 +6,7 @@ use esker_server::{Server, SyncPolicy, TlsFiles};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use support::{Client, TestServer, shown, wait_until};
+use support::{Client, TestServer, shown, sorted, wait_until};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -258,6 +258,40 @@ fn a_scan_yields_what_stays_once() {
     }
     assert_eq!(client.line("DEL hash"), ":1");
     assert_eq!(client.line("HLEN hash"), ":0");
+}
+
+/// The number of members drawn is the client's to choose, and not the memory of the server.
+#[test]
+fn draws_are_bounded() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for line in ["SADD s a b c", "HSET h a 1 b 2", "ZADD z 1 a 2 b"] {
+        client.line(line);
+    }
+    for line in ["SRANDMEMBER s", "HRANDFIELD h", "ZRANDMEMBER z"] {
+        for count in ["-2000000", "-134217728", "-4000000000"] {
+            assert!(client.line(&format!("{line} {count}")).starts_with("-ERR the reply would be"), "{line} {count}");
+        }
+        assert!(client.line(&format!("{line} -1000")).starts_with("*1000 $1 "), "{line}");
+    }
+    client.call(&[&b"SADD"[..], b"long", &vec![b'm'; 1 << 19]]);
+    assert!(client.line("SRANDMEMBER long -1000").starts_with("-ERR the reply would be"));
+    // A collection that is large enough not to be walked over for a few.
+    for number in 0..5000 {
+        client.send(&["SADD", "large", &number.to_string()]);
+    }
+    for _ in 0..5000 {
+        client.receive();
+    }
+    for count in ["20", "-20", "1000", "-1000", "4999", "-20000"] {
+        let reply = client.line(&format!("SRANDMEMBER large {count}"));
+        let mut found = sorted(&reply);
+        assert_eq!(found.len(), count.trim_start_matches('-').parse::<usize>().expect("a number"), "{count}");
+        let drawn = found.len();
+        found.dedup();
+        assert!(count.starts_with('-') || found.len() == drawn, "{count}");
+        assert!(found.len() > 10, "{count}");
+    }
 }
 
 /// What is left of an expired collection is removed, and never seen again.
