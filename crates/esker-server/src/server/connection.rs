@@ -40,26 +40,40 @@ where
     let id = client.id;
     tracing::debug!(id, address = %client.address, "a client has connected");
     let session = Box::new(Session::new(Arc::clone(&client), Arc::clone(&shared)));
+    let mut held = Held { session: Some(session), executor: executor.clone() };
     let (parser, input) = (RequestParser::default(), BytesMut::new());
     let mut connection = Connection {
         stream,
         client,
         shared: Arc::clone(&shared),
-        executor: executor.clone(),
+        executor,
         parser,
         input,
         is_at_end: false,
     };
-    match connection.run(session).await {
-        Ok(session) => {
-            // An executor that has stopped has forgotten everything.
-            let _ = executor.send(Message::Forget(session));
-        }
-        Err(error) => tracing::debug!(id, %error, "a connection has failed"),
+    if let Err(error) = connection.run(&mut held).await {
+        tracing::debug!(id, %error, "a connection has failed");
     }
+    drop(held);
     let _ = connection.stream.shutdown().await;
     shared.disconnect(id);
     tracing::debug!(id, "a client has gone");
+}
+
+/// A session while it is with its connection, however that ends.
+#[derive(Debug)]
+struct Held {
+    session: Option<Box<Session>>,
+    executor: Sender<Message>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            // An executor that has stopped has forgotten everything.
+            let _ = self.executor.send(Message::Forget(session));
+        }
+    }
 }
 
 /// Why a session ends where a stream fails.
@@ -68,31 +82,33 @@ fn broken() -> io::Error {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self, mut session: Box<Session>) -> io::Result<Box<Session>> {
+    async fn run(&mut self, held: &mut Held) -> io::Result<()> {
         let mut requests = VecDeque::new();
         loop {
-            let error = if requests.is_empty() { self.parse(&session, &mut requests) } else { None };
+            // The executor gives it back, unless it has stopped.
+            let Some(session) = &mut held.session else { return Err(broken()) };
+            let error = if requests.is_empty() { self.parse(session, &mut requests) } else { None };
             if requests.is_empty() {
                 if let Some(error) = error {
                     encode(&mut session.output, session.protocol, &Reply::error(error));
-                    self.write(&mut session).await?;
-                    return Ok(session);
+                    return self.write(session).await;
                 }
                 if self.is_at_end || self.client.is_killed() || self.shared.is_stopping() || !self.wait_input().await? {
-                    return Ok(session);
+                    return Ok(());
                 }
                 continue;
             }
+            let Some(session) = held.session.take() else { return Err(broken()) };
             let finished = self.execute(session, requests).await?;
-            (session, requests) = (finished.session, finished.requests);
-            self.write(&mut session).await?;
+            requests = finished.requests;
+            let session = held.session.insert(finished.session);
+            self.write(session).await?;
             if session.closes || self.client.is_killed() {
-                return Ok(session);
+                return Ok(());
             }
             if let Some(error) = error.filter(|_| requests.is_empty()) {
                 encode(&mut session.output, session.protocol, &Reply::error(error));
-                self.write(&mut session).await?;
-                return Ok(session);
+                return self.write(session).await;
             }
         }
     }
@@ -203,5 +219,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             session.output = BytesMut::new();
         }
         self.stream.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::config::Config;
+    use std::net::SocketAddr;
+    use std::sync::mpsc;
+
+    /// What a session watches is forgotten also if its replies cannot be written.
+    #[test]
+    fn a_broken_connection_is_forgotten() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let (messages, received) = mpsc::channel();
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        runtime.block_on(theirs.write_all(b"WATCH a\r\n")).unwrap();
+        runtime.spawn(serve(ours, client, shared, messages));
+        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        drop(theirs);
+        job.session.output.extend_from_slice(b"+OK\r\n");
+        let finished = Finished { session: job.session, requests: job.requests };
+        assert!(job.done.send(finished).is_ok());
+        let found: Vec<Message> = received.iter().collect();
+        assert!(found.iter().any(|message| matches!(message, Message::Forget(_))), "{found:?}");
     }
 }

@@ -287,8 +287,11 @@ impl Executor {
             if let Err(error) = &outcome {
                 job.session.fail(error);
             }
-            // A connection that has gone takes nothing.
-            let _ = job.done.send(Finished { session: job.session, requests: job.requests });
+            let finished = Finished { session: job.session, requests: job.requests };
+            if let Err(mut finished) = job.done.send(finished) {
+                // The connection has gone, and cannot have it forgotten.
+                finished.session.unwatch(&mut self.execution);
+            }
         }
     }
 }
