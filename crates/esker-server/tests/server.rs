@@ -386,6 +386,29 @@ fn limits_of_clients_and_requests() {
 }
 
 #[test]
+fn transactions_beyond_the_buffer_end_the_connection() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    assert_eq!(other.line("CONFIG SET client-query-buffer-limit 1048576"), "+OK");
+    assert_eq!(client.line("MULTI"), "+OK");
+    let value = vec![b'x'; 100_000];
+    for _ in 0..10 {
+        assert_eq!(client.call(&[&b"SET"[..], b"a", &value]), "+QUEUED");
+    }
+    client.send(&[&b"SET"[..], b"a", &value]);
+    assert!(client.is_ended());
+    assert_eq!(other.line("EXISTS a"), ":0");
+    // Many small ones take memory too.
+    let mut client = server.client();
+    client.send(&["MULTI"]);
+    let begun = (0..20_000).take_while(|_| client.stream.write_all(b"PING\r\n").is_ok()).count();
+    let mut replies = Vec::new();
+    let _ = client.stream.read_to_end(&mut replies);
+    let queued = replies.windows(7).filter(|window| window == b"+QUEUED").count();
+    assert!(queued > 1000 && queued < begun, "{queued} of {begun}");
+}
+
+#[test]
 fn requests_beyond_the_buffer_are_refused() {
     let server = TestServer::start();
     let (mut client, mut other) = (server.client(), server.client());

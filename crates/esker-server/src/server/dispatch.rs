@@ -49,14 +49,9 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
     };
     session.client.names.lock().last_command.replace_range(.., command.name);
     let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
-    if let Some(queue) = &mut session.queue
-        && !controls.contains(&command.name)
-    {
-        // The queue outlives the buffer that the command came in.
-        let copies = arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect();
-        queue.commands.push((command, copies));
-        session.note_queue();
-        session.reply(&Reply::Status("QUEUED".into()));
+    if session.queue.is_some() && !controls.contains(&command.name) {
+        let reply = enqueue(session, execution, command, &arguments);
+        session.reply(&reply);
         return None;
     }
     match run(session, execution, command, &arguments) {
@@ -67,6 +62,33 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
         }
     }
     None
+}
+
+/// Puts a command behind MULTI. A queue beyond client-query-buffer-limit ends its connection,
+/// without a reply.
+fn enqueue(
+    session: &mut Session,
+    execution: &mut Execution,
+    command: &'static Command,
+    arguments: &[Bytes],
+) -> Reply {
+    /// What a command and each argument take in memory beside their bytes, about.
+    const OVERHEAD_BYTES: usize = 64;
+    let limit = session.shared.settings.read().query_buffer_bytes;
+    let Some(queue) = &mut session.queue else { return Reply::Silence };
+    queue.bytes += OVERHEAD_BYTES + arguments.iter().map(|argument| argument.len() + OVERHEAD_BYTES).sum::<usize>();
+    if queue.bytes > limit {
+        tracing::warn!(client = session.client.id, limit, "the queue of a transaction is too long");
+        session.queue = None;
+        session.note_queue();
+        session.unwatch(execution);
+        session.closes = true;
+        return Reply::Silence;
+    }
+    // The queue outlives the buffer that the command came in.
+    queue.commands.push((command, arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect()));
+    session.note_queue();
+    Reply::Status("QUEUED".into())
 }
 
 /// An EXEC that is refused ends the transaction.

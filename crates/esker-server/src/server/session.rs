@@ -28,6 +28,8 @@ pub enum ReplyMode {
 pub struct Queue {
     /// The commands.
     pub commands: Vec<(&'static Command, Vec<Bytes>)>,
+    /// What they take in memory, about.
+    pub bytes: usize,
     /// Whether one of them was refused.
     pub has_failed: bool,
 }
