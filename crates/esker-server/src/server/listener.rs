@@ -84,7 +84,7 @@ impl Server {
         let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
         let (messages, received) = mpsc::channel();
         let executor = Executor::new(execution, Arc::clone(&shared));
-        let executor = spawn("esker-executor", move || executor.run(&received))?;
+        let executor = spawn_executor(&shared, move || executor.run(&received))?;
         let (syncing, ended) = mpsc::channel();
         let shared_too = Arc::clone(&shared);
         let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared_too, &ended))?;
@@ -176,6 +176,29 @@ pub fn run(config: Config) -> Result<(), ServerError> {
     let server = Server::start(config)?;
     server.wait()?;
     server.stop()
+}
+
+/// Has the server stop when the thread that holds it panics: [`Server::stop`] returns the error.
+struct StopAtPanic(Arc<Shared>);
+
+impl Drop for StopAtPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("the thread that executes commands has panicked; the server stops");
+            self.0.stop();
+        }
+    }
+}
+
+fn spawn_executor<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ServerError> {
+    let guard = StopAtPanic(Arc::clone(shared));
+    spawn("esker-executor", move || {
+        let _guard = guard;
+        body()
+    })
 }
 
 fn spawn<T: Send + 'static>(
@@ -294,6 +317,22 @@ impl Accepting {
     async fn answer(self, listener: TcpListener, db: esker::Db) {
         while let Some((stream, _)) = self.next(&listener).await {
             tokio::spawn(http::answer(stream, Arc::clone(&self.shared), db.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server whose executor has panicked does not stay as one that answers nobody.
+    #[test]
+    fn a_panic_of_the_executor_stops_the_server() {
+        for panics in [true, false] {
+            let shared = Arc::new(Shared::new(Config::new("data"), 1));
+            let executor = spawn_executor(&shared, move || assert!(!panics, "a planted panic")).unwrap();
+            assert_eq!(executor.join().is_err(), panics);
+            assert_eq!(shared.is_stopping(), panics);
         }
     }
 }
