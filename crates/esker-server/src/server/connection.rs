@@ -42,15 +42,8 @@ where
     let session = Box::new(Session::new(Arc::clone(&client), Arc::clone(&shared)));
     let mut held = Held { session: Some(session), executor: executor.clone() };
     let (parser, input) = (RequestParser::default(), BytesMut::new());
-    let mut connection = Connection {
-        stream,
-        client,
-        shared: Arc::clone(&shared),
-        executor,
-        parser,
-        input,
-        is_at_end: false,
-    };
+    let mut connection =
+        Connection { stream, client, shared: Arc::clone(&shared), executor, parser, input, is_at_end: false };
     if let Err(error) = connection.run(&mut held).await {
         tracing::debug!(id, %error, "a connection has failed");
     }

@@ -50,7 +50,11 @@ impl Execution {
     }
 
     /// As [`Execution::open`], with options of the engine.
-    pub fn with_options(shared: Arc<Shared>, options: Options, (now_ms, seed): (u64, u64)) -> Result<Execution, OpenError> {
+    pub fn with_options(
+        shared: Arc<Shared>,
+        options: Options,
+        (now_ms, seed): (u64, u64),
+    ) -> Result<Execution, OpenError> {
         let clock = Arc::new(ManualClock::new(now_ms));
         let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);

@@ -256,6 +256,7 @@ impl Executor {
                 filled.extend(self.execution.take_filled());
                 if let Some((mut job, _, _)) = self.waiting.remove(id) {
                     job.session.begin();
+                    job.session.is_on_data = true;
                     job.session.reply(&reply);
                     jobs.push_back(job);
                 }
@@ -267,6 +268,7 @@ impl Executor {
     fn give_up(&mut self, id: u64, reply: &Reply) {
         if let Some((mut job, _, _)) = self.waiting.remove(id) {
             job.session.begin();
+            job.session.is_on_data = false;
             job.session.reply(reply);
             self.finished.push(job);
         }
