@@ -219,7 +219,6 @@ impl Execution {
             count = context.sweep(limit)?;
             Ok(Reply::OK)
         });
-        self.shared.statistics.expired_collections.add(count as u64);
         count
     }
 
