@@ -115,6 +115,12 @@ impl Serve {
 
     fn config(self) -> Result<Config, Failure> {
         let password = match &self.password_file {
+            // Which a variable may be by mistake: the server takes it as none.
+            None if self.password.as_deref() == Some("") => {
+                return Err(Failure::Usage(
+                    "the password is empty; give one, or leave --password and ESKER_PASSWORD out".into(),
+                ));
+            }
             None => self.password.clone(),
             Some(path) => Some(read_password(path)?),
         };
