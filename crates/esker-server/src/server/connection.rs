@@ -19,6 +19,8 @@ const JOB_REQUESTS: usize = 1024;
 const JOB_BYTES: usize = 4 << 20;
 /// What is read at once, and ahead while commands are executed.
 const READ_BYTES: usize = 64 << 10;
+/// How long a client may take to hear that its connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection with its stream.
 #[derive(Debug)]
@@ -48,7 +50,8 @@ where
         tracing::debug!(id, %error, "a connection has failed");
     }
     drop(held);
-    let _ = connection.stream.shutdown().await;
+    // With TLS there is something to say, which a client that reads nothing would hold up for ever.
+    let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
     shared.disconnect(id);
     tracing::debug!(id, "a client has gone");
 }
@@ -211,7 +214,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if session.output.capacity() > READ_BYTES {
             session.output = BytesMut::new();
         }
-        self.stream.flush().await
+        tokio::select! {
+            biased;
+            flushed = self.stream.flush() => flushed,
+            // With TLS the stream has a buffer, so that it is here that a client is waited for.
+            () = self.client.wait_killed() => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
     }
 }
 
@@ -220,7 +228,57 @@ mod tests {
     use super::*;
     use crate::server::config::Config;
     use std::net::SocketAddr;
+    use std::pin::Pin;
     use std::sync::mpsc;
+    use std::task::{Context, Poll};
+    use tokio::io::{DuplexStream, ReadBuf};
+
+    /// A stream with a buffer that takes everything and that the other side never empties.
+    struct Stalled(DuplexStream);
+
+    impl AsyncRead for Stalled {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            read: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, read)
+        }
+    }
+
+    impl AsyncWrite for Stalled {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    /// A client that takes nothing goes when it is killed.
+    #[test]
+    fn a_stalled_connection_is_killed() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let (messages, received) = mpsc::channel();
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        runtime.block_on(theirs.write_all(b"PING\r\n")).unwrap();
+        let served = runtime.spawn(serve(Stalled(ours), Arc::clone(&client), Arc::clone(&shared), messages));
+        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        job.session.output.extend_from_slice(b"+PONG\r\n");
+        let finished = Finished { session: job.session, requests: job.requests };
+        assert!(job.done.send(finished).is_ok());
+        client.kill();
+        runtime.block_on(served).unwrap();
+        assert!(shared.clients.lock().is_empty());
+    }
 
     /// What a session watches is forgotten also if its replies cannot be written.
     #[test]
