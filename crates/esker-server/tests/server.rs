@@ -476,6 +476,31 @@ fn information() {
     assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
 }
 
+/// INFO counts few keys, and estimates many.
+#[test]
+fn many_keys_are_estimated() {
+    const KEYS: u64 = 24_000;
+    let server = TestServer::start();
+    let mut client = server.client();
+    for first in (0..KEYS).step_by(1000) {
+        for key in first..first + 1000 {
+            client.send(&["SET", &key.to_string(), "v", "EX", "1000"][..if key % 2 == 0 { 5 } else { 3 }]);
+        }
+        for _ in 0..1000 {
+            client.receive();
+        }
+    }
+    assert_eq!(client.line("DBSIZE"), format!(":{KEYS}"));
+    let info = client.line("INFO keyspace");
+    let number = |name: &str| -> u64 {
+        let (_, rest) = info.split_once(name).expect("a field");
+        rest.split(',').next().and_then(|digits| digits.parse().ok()).expect("a number")
+    };
+    let (keys, expiring) = (number("keys="), number("expires="));
+    assert!((KEYS / 2..KEYS * 2).contains(&keys), "{info}");
+    assert!((keys * 9 / 20..keys * 11 / 20).contains(&expiring), "{info}");
+}
+
 fn http(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).expect("sent");

@@ -316,7 +316,10 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
     text
 }
 
-/// A line for each logical database that has keys. Counts them by a scan.
+/// So many keys are counted in each logical database; the rest is estimated.
+const COUNTED_KEYS: u64 = 10_000;
+
+/// A line for each logical database that has keys.
 fn keyspace_lines(shared: &Shared, execution: &mut Execution) -> String {
     let mut text = String::new();
     for number in 0..shared.config.databases {
@@ -332,11 +335,19 @@ fn keyspace_lines(shared: &Shared, execution: &mut Execution) -> String {
     text
 }
 
+/// Counts the keys, and those that expire. Monitors ask often, and a scan of all keys would hold
+/// every client up: where there are many, the engine estimates their number, and the first ones,
+/// which a hash has put there, are a sample.
 fn count(context: &mut Context<'_>, (keys, expiring): &mut (u64, u64)) -> Outcome {
     context.scan_keys(&[], |_, _, entry| {
         *keys += 1;
         *expiring += u64::from(entry.expiry_ms.is_some());
-        true
+        *keys <= COUNTED_KEYS
     })?;
+    if *keys > COUNTED_KEYS {
+        let all = context.estimate_keys()?.max(*keys);
+        *expiring = (u128::from(*expiring) * u128::from(all) / u128::from(*keys)) as u64;
+        *keys = all;
+    }
     Ok(Reply::OK)
 }

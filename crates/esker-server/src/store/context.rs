@@ -576,6 +576,15 @@ impl<'t> Context<'t> {
         Ok(count)
     }
 
+    /// About how many keys there are, at a price that does not grow with them. What the
+    /// transaction has written is not among them.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn estimate_keys(&self) -> Outcome<u64> {
+        Ok(self.pair.keys.approximate_count(..)?)
+    }
+
     /// Deletes all keys.
     ///
     /// # Errors
