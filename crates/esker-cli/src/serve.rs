@@ -89,6 +89,9 @@ pub struct Serve {
     /// The memory for caches and memtables
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_budget: Option<usize>,
+    /// Let clients give DEBUG SLEEP, which stops the server for a time
+    #[arg(long)]
+    enable_debug_command: bool,
     /// What is logged, as for RUST_LOG: error, warn, info, debug, or more for each part
     #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
@@ -155,6 +158,7 @@ impl Serve {
             },
             timeout_seconds: self.timeout,
             memory_budget_bytes: self.memory_budget,
+            allows_debug: self.enable_debug_command,
             ..Config::new(self.db)
         })
     }

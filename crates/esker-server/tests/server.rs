@@ -466,14 +466,23 @@ fn information() {
     assert_eq!(client.line("ROLE"), "*3 $6 master :0 *0");
     assert_eq!([client.line("SAVE"), client.line("BGSAVE")], ["+OK", "+Background saving started"]);
     assert!(client.line("LASTSAVE")[1..].parse::<u64>().is_ok_and(|seconds| seconds > 1_000_000_000));
-    assert_eq!(
-        [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
-        ["+OK", "-ERR value is not a valid float"]
-    );
     assert_eq!(client.line("CONFIG GET appendfsync maxcl*"), "*4 $11 appendfsync $8 everysec $10 maxclients $5 10000");
     assert_eq!(client.line("CONFIG SET appendfsync always maxclients 7"), "+OK");
     assert!(client.line("CONFIG SET appendfsync always maxclients x").starts_with("-ERR CONFIG SET failed"));
     assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
+}
+
+/// DEBUG SLEEP stops all clients: it is for those who test.
+#[test]
+fn debug_is_allowed_on_request() {
+    let server = TestServer::start();
+    assert!(server.client().line("DEBUG SLEEP 1000").starts_with("-ERR DEBUG command not allowed"));
+    let server = TestServer::with(|config| config.allows_debug = true);
+    let mut client = server.client();
+    assert_eq!(
+        [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
+        ["+OK", "-ERR value is not a valid float"]
+    );
 }
 
 /// INFO counts few keys, and estimates many.

@@ -28,7 +28,7 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "info" => info(session, execution, &arguments[1..]),
         "function" => function(arguments),
         "time" => time(),
-        "debug" => debug(arguments),
+        "debug" => debug(session, arguments),
         // There are no replicas to wait for.
         "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
             (Some(_), Some(_)) => Reply::Integer(0),
@@ -84,7 +84,12 @@ fn function(arguments: &[Bytes]) -> Reply {
     }
 }
 
-fn debug(arguments: &[Bytes]) -> Reply {
+fn debug(session: &Session, arguments: &[Bytes]) -> Reply {
+    if !session.shared.config.allows_debug {
+        return Reply::error(
+            "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.",
+        );
+    }
     match arguments {
         [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
             Some(seconds) if (0.0..1e6).contains(&seconds) => {
