@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::config::SyncPolicy;
 use super::connection;
+use super::descriptors::limit_clients;
 use super::error::ServerError;
 use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
@@ -168,11 +169,13 @@ impl Server {
     }
 }
 
-/// Serves until the process is told to end.
+/// Serves until the process is told to end. The limit of open files is raised to what the clients
+/// take, and fewer clients are served where that cannot be.
 ///
 /// # Errors
 /// Those of [`Server::start`] and [`Server::stop`].
-pub fn run(config: Config) -> Result<(), ServerError> {
+pub fn run(mut config: Config) -> Result<(), ServerError> {
+    config.max_clients = limit_clients(config.max_clients);
     let server = Server::start(config)?;
     server.wait()?;
     server.stop()
