@@ -6,7 +6,7 @@ use esker_server::{Server, SyncPolicy, TlsFiles};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use support::{Client, TestServer, shown, sorted, wait_until};
+use support::{Client, TestServer, shown, sorted, wait_until, words};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -118,6 +118,43 @@ fn a_chain_of_blocked_clients_is_served() {
     }
     assert_eq!(shown(&scorer.receive()), "*3 $1 z $1 n $1 2");
     assert_eq!(pusher.line("EXISTS a b"), ":0");
+}
+
+/// Only the key that was filled counts, not what is at the others by then.
+#[test]
+fn one_of_many_keys_wakes() {
+    let server = TestServer::start();
+    let mut pusher = server.client();
+    for (waits, push, reply) in [
+        ("BLPOP other key 0", "RPUSH key v", "*2 $3 key $1 v"),
+        ("BRPOP other key 0", "RPUSH key v", "*2 $3 key $1 v"),
+        ("BLMPOP 0 2 other key LEFT COUNT 2", "RPUSH key v w", "*2 $3 key *2 $1 v $1 w"),
+        ("BZPOPMIN other key 0", "ZADD key 1 v", "*3 $3 key $1 v $1 1"),
+        ("BZMPOP 0 2 other key MAX", "ZADD key 1 v", "*2 $3 key *1 *2 $1 v $1 1"),
+    ] {
+        let mut waiting = server.client();
+        waiting.send(&words(waits));
+        until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+        pusher.line("SET other text");
+        pusher.line(push);
+        assert_eq!(shown(&waiting.receive()), reply, "{waits}");
+        assert_eq!(pusher.line("DEL other key"), ":1", "{waits}");
+    }
+}
+
+/// What comes with a swap wakes those who wait for it.
+#[test]
+fn a_swap_wakes() {
+    let server = TestServer::start();
+    let (mut waiting, mut swapper) = (server.client(), server.client());
+    for line in ["SELECT 1", "RPUSH l v", "SELECT 0"] {
+        swapper.line(line);
+    }
+    waiting.send(&["BLPOP", "l", "0"]);
+    until(&mut swapper, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    assert_eq!(swapper.line("SWAPDB 0 1"), "+OK");
+    assert_eq!(shown(&waiting.receive()), "*2 $1 l $1 v");
+    assert_eq!(swapper.line("EXISTS l"), ":0");
 }
 
 #[test]

@@ -26,6 +26,23 @@ impl Waiting {
         let waits_for_members = self.arguments.first().is_some_and(|name| name.to_ascii_lowercase().starts_with(b"bz"));
         if waits_for_members { Kind::SortedSet } else { Kind::List }
     }
+
+    /// The command for one of its `count` keys, which was filled: what is at the others does not
+    /// count any more.
+    pub fn arguments_for(&self, key: &Bytes, count: usize) -> Vec<Bytes> {
+        let name = self.arguments.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+        match (&name[..], &self.arguments[..]) {
+            (b"blpop" | b"brpop" | b"bzpopmin" | b"bzpopmax", [name, .., timeout]) => {
+                vec![name.clone(), key.clone(), timeout.clone()]
+            }
+            (b"blmpop" | b"bzmpop", [name, timeout, _, rest @ ..]) => {
+                let mut arguments = vec![name.clone(), timeout.clone(), Bytes::from_static(b"1"), key.clone()];
+                arguments.extend(rest.iter().skip(count).cloned());
+                arguments
+            }
+            _ => self.arguments.clone(),
+        }
+    }
 }
 
 /// Commands of the connection whose replies depend on the commit of the batch.

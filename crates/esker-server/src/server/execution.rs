@@ -147,8 +147,9 @@ impl Execution {
         self.run(database, |context| function(context, arguments))
     }
 
-    /// Tells those that watch what was written, and returns the keys that were filled.
-    pub fn take_filled(&mut self) -> Vec<(usize, Bytes)> {
+    /// Tells those that watch what was written, and returns the keys that were filled and the
+    /// logical databases that were emptied or swapped.
+    pub fn take_filled(&mut self) -> (Vec<(usize, Bytes)>, Vec<usize>) {
         if !self.watches.is_empty() {
             for key in &self.effects.modified {
                 self.watches.touch(key);
@@ -158,8 +159,7 @@ impl Execution {
             }
         }
         self.effects.modified.clear();
-        self.effects.replaced.clear();
-        std::mem::take(&mut self.effects.filled)
+        (std::mem::take(&mut self.effects.filled), std::mem::take(&mut self.effects.replaced))
     }
 
     /// How many bytes the batch has written so far.

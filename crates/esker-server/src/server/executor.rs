@@ -247,7 +247,13 @@ impl Executor {
                     job.requests.push_front(waiting.arguments);
                     is_ahead = true;
                 }
-                let filled = self.execution.take_filled();
+                let (mut filled, replaced) = self.execution.take_filled();
+                if !replaced.is_empty() {
+                    let places = self.waiting.by_key.keys();
+                    let mut places: Vec<_> = places.filter(|(database, _)| replaced.contains(database)).collect();
+                    places.sort();
+                    filled.extend(places.into_iter().cloned());
+                }
                 self.serve(filled, &mut jobs);
                 for (id, is_error) in std::mem::take(&mut self.execution.unblocked) {
                     self.give_up(id, if is_error { &UNBLOCKED } else { &Reply::NilArray });
@@ -267,15 +273,16 @@ impl Executor {
         while let Some(place) = filled.pop_front() {
             let ids: Vec<u64> = self.waiting.by_key.get(&place).into_iter().flatten().copied().collect();
             for id in ids {
-                let Some((_, waiting, _, _)) = self.waiting.jobs.get(&id) else { continue };
-                let outcome = self.execution.call(waiting.database, waiting.function, &waiting.arguments);
+                let Some((_, waiting, blocked, _)) = self.waiting.jobs.get(&id) else { continue };
+                let arguments = waiting.arguments_for(&place.1, blocked.keys.len());
+                let outcome = self.execution.call(waiting.database, waiting.function, &arguments);
                 let reply = match outcome {
                     Err(_) => break,
                     // A value of another type is none that it waits for, unless it is the target's.
                     Ok(reply) if reply.is_error() && !self.execution.holds(&place, waiting.kind()) => continue,
                     Ok(reply) => reply,
                 };
-                filled.extend(self.execution.take_filled());
+                filled.extend(self.execution.take_filled().0);
                 if let Some((mut job, _, _)) = self.waiting.remove(id) {
                     job.session.begin();
                     job.session.is_on_data = true;
