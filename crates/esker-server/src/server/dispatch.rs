@@ -216,7 +216,7 @@ fn watch(session: &mut Session, execution: &mut Execution, keys: &[Bytes]) -> Re
 fn is_touched(session: &Session, execution: &mut Execution) -> bool {
     let Some(watch) = &session.watch else { return false };
     watch.is_touched()
-        || watch.keys.iter().any(|(database, key, existed)| *existed != exists(execution, *database, key))
+        || watch.keys.iter().any(|((database, key), existed)| *existed != exists(execution, *database, key))
 }
 
 fn reset(session: &mut Session, execution: &mut Execution) -> Reply {
