@@ -396,6 +396,8 @@ fn passwords() {
     assert_eq!(client.line("RESET"), "+RESET");
     assert_eq!(client.line("GET a"), "-NOAUTH Authentication required.");
     assert_eq!(client.line("AUTH default secret"), "+OK");
+    assert!(client.line("CONFIG SET requirepass \\xff\\xfe").starts_with("-ERR CONFIG SET failed"));
+    assert_eq!(client.line("CONFIG GET requirepass"), "*2 $11 requirepass $6 secret");
     assert_eq!(client.line("CONFIG SET requirepass \"\""), "+OK");
     assert_eq!(server.client().line("GET a"), "$-1");
     let mut client = server.client();
@@ -520,6 +522,22 @@ fn debug_is_allowed_on_request() {
         [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
         ["+OK", "-ERR value is not a valid float"]
     );
+}
+
+/// Databases that nobody has used take nothing, also after a FLUSHALL.
+#[test]
+fn flushing_creates_nothing() {
+    let mut server = TestServer::start();
+    let mut client = server.client();
+    for line in ["SET a 1", "FLUSHALL", "SELECT 3", "SET b 1", "FLUSHALL"] {
+        assert_eq!(client.line(line), "+OK");
+        assert_eq!(client.line("DBSIZE"), if line.starts_with("SET") { ":1" } else { ":0" }, "{line}");
+    }
+    server.stop();
+    let db = esker::Db::open(&server.config.directory, esker::Options::default()).expect("a database");
+    let mut names = db.keyspaces();
+    names.sort();
+    assert_eq!(names, ["0", "0.elements", "3", "3.elements", "system"]);
 }
 
 /// INFO counts few keys, and estimates many.

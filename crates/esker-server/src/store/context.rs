@@ -137,6 +137,11 @@ impl<'t> Context<'t> {
         self.keyspaces.databases()
     }
 
+    /// Whether a logical database was ever used.
+    pub fn is_created(&self, database: usize) -> bool {
+        self.keyspaces.is_created(database)
+    }
+
     /// What OBJECT ENCODING goes by.
     pub fn thresholds(&self) -> &Thresholds {
         &self.keyspaces.thresholds
