@@ -220,8 +220,14 @@ fn set(session: &Session, pairs: &[Bytes]) -> Reply {
     let mut settings = session.shared.settings.write();
     let mut changed = settings.clone();
     for pair in pairs.chunks_exact(2) {
-        let (name, value) = (String::from_utf8_lossy(&pair[0]), String::from_utf8_lossy(&pair[1]));
-        match change(&mut changed, &name.to_lowercase(), &value) {
+        let name = String::from_utf8_lossy(&pair[0]);
+        // In other letters, a password would not be the one that the client goes on to give.
+        let Ok(value) = std::str::from_utf8(&pair[1]) else {
+            return Reply::error(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - argument must be UTF-8"
+            ));
+        };
+        match change(&mut changed, &name.to_lowercase(), value) {
             Some(Ok(())) => {}
             Some(Err(why)) => {
                 return Reply::error(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"));
