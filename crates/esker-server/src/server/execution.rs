@@ -443,8 +443,8 @@ mod tests {
         }
     }
 
-    /// What was swept is not seen again when the clock goes back, without a restart or with one; also
-    /// if it was renamed. What took its key is not swept.
+    /// What was swept is not seen again when the clock goes back, without a restart or with one;
+    /// also if it was renamed. What took its key is not swept.
     #[test]
     fn what_was_swept_stays_away() {
         let env = MemEnv::new();
