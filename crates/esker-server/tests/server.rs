@@ -508,6 +508,9 @@ fn information() {
     assert_eq!(client.line("CONFIG GET appendfsync maxcl*"), "*4 $11 appendfsync $8 everysec $10 maxclients $5 10000");
     assert_eq!(client.line("CONFIG SET appendfsync always maxclients 7"), "+OK");
     assert!(client.line("CONFIG SET appendfsync always maxclients x").starts_with("-ERR CONFIG SET failed"));
+    // No system has so many descriptors.
+    #[cfg(target_os = "linux")]
+    assert!(client.line("CONFIG SET maxclients 9000000000000000000").starts_with("-ERR CONFIG SET failed"));
     assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
 }
 

@@ -1,6 +1,7 @@
 //! COMMAND, CONFIG and INFO.
 
 use super::config::{Settings, SyncPolicy};
+use super::descriptors::limit_clients;
 use super::execution::Execution;
 use super::session::Session;
 use super::shared::{Shared, now_ms};
@@ -167,7 +168,10 @@ fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(),
         "zset-max-listpack-value" | "zset-max-ziplist-value" => {
             number(0).map(|bytes| settings.thresholds.sorted_set_value_bytes = bytes)
         }
-        "maxclients" => number(1).map(|count| settings.max_clients = count),
+        "maxclients" => match number(1) {
+            Ok(count) if limit_clients(count) < count => Err("the system's limit of open files is too low for so many"),
+            checked => checked.map(|count| settings.max_clients = count),
+        },
         "proto-max-bulk-len" => number(1 << 20).map(|bytes| settings.argument_bytes = bytes.min(512 << 20)),
         "requirepass" => {
             settings.password = Some(value.to_string()).filter(|password| !password.is_empty());
