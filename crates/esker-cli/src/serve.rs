@@ -89,6 +89,9 @@ pub struct Serve {
     /// The memory for caches and memtables
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_budget: Option<usize>,
+    /// Let clients give DEBUG SLEEP, which stops the server for a time
+    #[arg(long)]
+    enable_debug_command: bool,
     /// What is logged, as for RUST_LOG: error, warn, info, debug, or more for each part
     #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
@@ -115,6 +118,12 @@ impl Serve {
 
     fn config(self) -> Result<Config, Failure> {
         let password = match &self.password_file {
+            // Which a variable may be by mistake: the server takes it as none.
+            None if self.password.as_deref() == Some("") => {
+                return Err(Failure::Usage(
+                    "the password is empty; give one, or leave --password and ESKER_PASSWORD out".into(),
+                ));
+            }
             None => self.password.clone(),
             Some(path) => Some(read_password(path)?),
         };
@@ -149,6 +158,7 @@ impl Serve {
             },
             timeout_seconds: self.timeout,
             memory_budget_bytes: self.memory_budget,
+            allows_debug: self.enable_debug_command,
             ..Config::new(self.db)
         })
     }

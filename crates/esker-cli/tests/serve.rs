@@ -110,6 +110,7 @@ fn what_cannot_be_served_is_refused() {
         assert!(error.contains(text), "{error}");
     };
     refused(&["--listen", "0.0.0.0:0"], 2, "without a password");
+    refused(&["--listen", "0.0.0.0:0", "--password", ""], 2, "the password is empty");
     refused(&["--listen", "nowhere"], 2, "--listen");
     refused(&["--no-listen"], 2, "--tls");
     refused(&["--log", "=nonsense="], 2, "--log");

@@ -6,7 +6,7 @@ use esker_server::{Server, SyncPolicy, TlsFiles};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use support::{Client, TestServer, shown, wait_until};
+use support::{Client, TestServer, shown, sorted, wait_until, words};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -118,6 +118,43 @@ fn a_chain_of_blocked_clients_is_served() {
     }
     assert_eq!(shown(&scorer.receive()), "*3 $1 z $1 n $1 2");
     assert_eq!(pusher.line("EXISTS a b"), ":0");
+}
+
+/// Only the key that was filled counts, not what is at the others by then.
+#[test]
+fn one_of_many_keys_wakes() {
+    let server = TestServer::start();
+    let mut pusher = server.client();
+    for (waits, push, reply) in [
+        ("BLPOP other key 0", "RPUSH key v", "*2 $3 key $1 v"),
+        ("BRPOP other key 0", "RPUSH key v", "*2 $3 key $1 v"),
+        ("BLMPOP 0 2 other key LEFT COUNT 2", "RPUSH key v w", "*2 $3 key *2 $1 v $1 w"),
+        ("BZPOPMIN other key 0", "ZADD key 1 v", "*3 $3 key $1 v $1 1"),
+        ("BZMPOP 0 2 other key MAX", "ZADD key 1 v", "*2 $3 key *1 *2 $1 v $1 1"),
+    ] {
+        let mut waiting = server.client();
+        waiting.send(&words(waits));
+        until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+        pusher.line("SET other text");
+        pusher.line(push);
+        assert_eq!(shown(&waiting.receive()), reply, "{waits}");
+        assert_eq!(pusher.line("DEL other key"), ":1", "{waits}");
+    }
+}
+
+/// What comes with a swap wakes those who wait for it.
+#[test]
+fn a_swap_wakes() {
+    let server = TestServer::start();
+    let (mut waiting, mut swapper) = (server.client(), server.client());
+    for line in ["SELECT 1", "RPUSH l v", "SELECT 0"] {
+        swapper.line(line);
+    }
+    waiting.send(&["BLPOP", "l", "0"]);
+    until(&mut swapper, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    assert_eq!(swapper.line("SWAPDB 0 1"), "+OK");
+    assert_eq!(shown(&waiting.receive()), "*2 $1 l $1 v");
+    assert_eq!(swapper.line("EXISTS l"), ":0");
 }
 
 #[test]
@@ -260,6 +297,40 @@ fn a_scan_yields_what_stays_once() {
     assert_eq!(client.line("HLEN hash"), ":0");
 }
 
+/// The number of members drawn is the client's to choose, and not the memory of the server.
+#[test]
+fn draws_are_bounded() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for line in ["SADD s a b c", "HSET h a 1 b 2", "ZADD z 1 a 2 b"] {
+        client.line(line);
+    }
+    for line in ["SRANDMEMBER s", "HRANDFIELD h", "ZRANDMEMBER z"] {
+        for count in ["-2000000", "-134217728", "-4000000000"] {
+            assert!(client.line(&format!("{line} {count}")).starts_with("-ERR the reply would be"), "{line} {count}");
+        }
+        assert!(client.line(&format!("{line} -1000")).starts_with("*1000 $1 "), "{line}");
+    }
+    client.call(&[&b"SADD"[..], b"long", &vec![b'm'; 1 << 19]]);
+    assert!(client.line("SRANDMEMBER long -1000").starts_with("-ERR the reply would be"));
+    // A collection that is large enough not to be walked over for a few.
+    for number in 0..5000 {
+        client.send(&["SADD", "large", &number.to_string()]);
+    }
+    for _ in 0..5000 {
+        client.receive();
+    }
+    for count in ["20", "-20", "1000", "-1000", "4999", "-20000"] {
+        let reply = client.line(&format!("SRANDMEMBER large {count}"));
+        let mut found = sorted(&reply);
+        assert_eq!(found.len(), count.trim_start_matches('-').parse::<usize>().expect("a number"), "{count}");
+        let drawn = found.len();
+        found.dedup();
+        assert!(count.starts_with('-') || found.len() == drawn, "{count}");
+        assert!(found.len() > 10, "{count}");
+    }
+}
+
 /// What is left of an expired collection is removed, and never seen again.
 #[test]
 fn expired_collections_are_removed() {
@@ -325,6 +396,8 @@ fn passwords() {
     assert_eq!(client.line("RESET"), "+RESET");
     assert_eq!(client.line("GET a"), "-NOAUTH Authentication required.");
     assert_eq!(client.line("AUTH default secret"), "+OK");
+    assert!(client.line("CONFIG SET requirepass \\xff\\xfe").starts_with("-ERR CONFIG SET failed"));
+    assert_eq!(client.line("CONFIG GET requirepass"), "*2 $11 requirepass $6 secret");
     assert_eq!(client.line("CONFIG SET requirepass \"\""), "+OK");
     assert_eq!(server.client().line("GET a"), "$-1");
     let mut client = server.client();
@@ -349,6 +422,29 @@ fn limits_of_clients_and_requests() {
         first.call(&[&b"SET"[..], b"a", &vec![b'x'; (1 << 20) + 1]]),
         "-ERR Protocol error: invalid bulk length"
     );
+}
+
+#[test]
+fn transactions_beyond_the_buffer_end_the_connection() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    assert_eq!(other.line("CONFIG SET client-query-buffer-limit 1048576"), "+OK");
+    assert_eq!(client.line("MULTI"), "+OK");
+    let value = vec![b'x'; 100_000];
+    for _ in 0..10 {
+        assert_eq!(client.call(&[&b"SET"[..], b"a", &value]), "+QUEUED");
+    }
+    client.send(&[&b"SET"[..], b"a", &value]);
+    assert!(client.is_ended());
+    assert_eq!(other.line("EXISTS a"), ":0");
+    // Many small ones take memory too.
+    let mut client = server.client();
+    client.send(&["MULTI"]);
+    let begun = (0..20_000).take_while(|_| client.stream.write_all(b"PING\r\n").is_ok()).count();
+    let mut replies = Vec::new();
+    let _ = client.stream.read_to_end(&mut replies);
+    let queued = replies.windows(7).filter(|window| window == b"+QUEUED").count();
+    assert!(queued > 1000 && queued < begun, "{queued} of {begun}");
 }
 
 #[test]
@@ -409,14 +505,67 @@ fn information() {
     assert_eq!(client.line("ROLE"), "*3 $6 master :0 *0");
     assert_eq!([client.line("SAVE"), client.line("BGSAVE")], ["+OK", "+Background saving started"]);
     assert!(client.line("LASTSAVE")[1..].parse::<u64>().is_ok_and(|seconds| seconds > 1_000_000_000));
+    assert_eq!(client.line("CONFIG GET appendfsync maxcl*"), "*4 $11 appendfsync $8 everysec $10 maxclients $5 10000");
+    assert_eq!(client.line("CONFIG SET appendfsync always maxclients 7"), "+OK");
+    assert!(client.line("CONFIG SET appendfsync always maxclients x").starts_with("-ERR CONFIG SET failed"));
+    // No system has so many descriptors.
+    #[cfg(target_os = "linux")]
+    assert!(client.line("CONFIG SET maxclients 9000000000000000000").starts_with("-ERR CONFIG SET failed"));
+    assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
+}
+
+/// DEBUG SLEEP stops all clients: it is for those who test.
+#[test]
+fn debug_is_allowed_on_request() {
+    let server = TestServer::start();
+    assert!(server.client().line("DEBUG SLEEP 1000").starts_with("-ERR DEBUG command not allowed"));
+    let server = TestServer::with(|config| config.allows_debug = true);
+    let mut client = server.client();
     assert_eq!(
         [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
         ["+OK", "-ERR value is not a valid float"]
     );
-    assert_eq!(client.line("CONFIG GET appendfsync maxcl*"), "*4 $11 appendfsync $8 everysec $10 maxclients $5 10000");
-    assert_eq!(client.line("CONFIG SET appendfsync always maxclients 7"), "+OK");
-    assert!(client.line("CONFIG SET appendfsync always maxclients x").starts_with("-ERR CONFIG SET failed"));
-    assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
+}
+
+/// Databases that nobody has used take nothing, also after a FLUSHALL.
+#[test]
+fn flushing_creates_nothing() {
+    let mut server = TestServer::start();
+    let mut client = server.client();
+    for line in ["SET a 1", "FLUSHALL", "SELECT 3", "SET b 1", "FLUSHALL"] {
+        assert_eq!(client.line(line), "+OK");
+        assert_eq!(client.line("DBSIZE"), if line.starts_with("SET") { ":1" } else { ":0" }, "{line}");
+    }
+    server.stop();
+    let db = esker::Db::open(&server.config.directory, esker::Options::default()).expect("a database");
+    let mut names = db.keyspaces();
+    names.sort();
+    assert_eq!(names, ["0", "0.elements", "3", "3.elements", "system"]);
+}
+
+/// INFO counts few keys, and estimates many.
+#[test]
+fn many_keys_are_estimated() {
+    const KEYS: u64 = 24_000;
+    let server = TestServer::start();
+    let mut client = server.client();
+    for first in (0..KEYS).step_by(1000) {
+        for key in first..first + 1000 {
+            client.send(&["SET", &key.to_string(), "v", "EX", "1000"][..if key % 2 == 0 { 5 } else { 3 }]);
+        }
+        for _ in 0..1000 {
+            client.receive();
+        }
+    }
+    assert_eq!(client.line("DBSIZE"), format!(":{KEYS}"));
+    let info = client.line("INFO keyspace");
+    let number = |name: &str| -> u64 {
+        let (_, rest) = info.split_once(name).expect("a field");
+        rest.split(',').next().and_then(|digits| digits.parse().ok()).expect("a number")
+    };
+    let (keys, expiring) = (number("keys="), number("expires="));
+    assert!((KEYS / 2..KEYS * 2).contains(&keys), "{info}");
+    assert!((keys * 9 / 20..keys * 11 / 20).contains(&expiring), "{info}");
 }
 
 fn http(address: SocketAddr, path: &str) -> String {

@@ -198,47 +198,118 @@ fn random_member(context: &mut Context<'_>, open: &Open) -> Outcome<Option<(Byte
     Ok(found)
 }
 
-/// Up to so many members are read whole to draw from them, each with the same probability. From
-/// more a member is drawn by a random place: with the probability of the gap before it.
-const DRAWN_FROM_ALL: u64 = 4096;
+/// Draws of more than one out of so many members walk over all of them once, each member with the
+/// same probability. For fewer, a member is drawn by a random place: with the probability of the
+/// gap before it.
+const WALKED: u64 = 32;
+/// Collections up to this size are always walked over.
+const WALKED_ALWAYS: u64 = 4096;
+/// The reply of a draw, whose size the client chooses and not what is stored, is at most so long.
+const DRAWN_BYTES_MAX: usize = 64 << 20;
+/// What a drawn member takes in memory beside its bytes, about.
+const DRAWN_OVERHEAD_BYTES: usize = 64;
+
+fn is_walked(open: &Open, count: u64) -> bool {
+    open.count() <= WALKED_ALWAYS || count.saturating_mul(WALKED) >= open.count()
+}
 
 /// Draws `count` members, each at most once.
 pub fn draw_distinct(context: &mut Context<'_>, open: &Open, count: u64) -> Outcome<Vec<(Bytes, Bytes)>> {
-    if open.count() <= DRAWN_FROM_ALL || count >= open.count() / 4 {
-        let mut all = context.members(open)?;
-        if count < open.count() {
-            context.random.shuffle(&mut all);
-            all.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-        }
-        return Ok(all);
+    if count >= open.count() {
+        return context.members(open);
+    }
+    if is_walked(open, count) {
+        return walk_distinct(context, open, count);
     }
     let mut drawn = std::collections::BTreeMap::new();
-    while (drawn.len() as u64) < count {
-        let Some((member, value)) = random_member(context, open)? else { break };
-        drawn.insert(member, value);
+    // Members that few places lead to could be drawn without end.
+    let draws = count.saturating_mul(4).saturating_add(64);
+    for _ in 0..draws {
+        if drawn.len() as u64 == count {
+            let mut drawn: Vec<_> = drawn.into_iter().collect();
+            context.random.shuffle(&mut drawn);
+            return Ok(drawn);
+        }
+        drawn.extend(random_member(context, open)?);
     }
-    let mut drawn: Vec<_> = drawn.into_iter().collect();
-    context.random.shuffle(&mut drawn);
+    walk_distinct(context, open, count)
+}
+
+/// Draws in one walk: each member with the probability that the number still wanted has among those
+/// that are left.
+fn walk_distinct(context: &mut Context<'_>, open: &Open, count: u64) -> Outcome<Vec<(Bytes, Bytes)>> {
+    let mut random = context.random.clone();
+    let (mut wanted, mut left) = (count, open.count());
+    let mut drawn = Vec::new();
+    members_from(context, open, 0, |_, member, value| {
+        if random.below(left) < wanted {
+            drawn.push((Bytes::copy_from_slice(member), Bytes::copy_from_slice(value)));
+            wanted -= 1;
+        }
+        left = left.saturating_sub(1);
+        wanted > 0
+    })?;
+    random.shuffle(&mut drawn);
+    context.random = random;
     Ok(drawn)
 }
 
+/// Counts what a draw takes in memory; false beyond the limit.
+#[derive(Debug, Default)]
+struct DrawnBytes(usize);
+
+impl DrawnBytes {
+    fn add(&mut self, (member, value): (&[u8], &[u8]), times: usize) -> bool {
+        // What is drawn more than once shares its bytes here, but not in the reply.
+        let each = member.len() + value.len() + DRAWN_OVERHEAD_BYTES;
+        self.0 = self.0.saturating_add(each.saturating_mul(times));
+        self.0 <= DRAWN_BYTES_MAX
+    }
+}
+
+fn too_many<T>() -> Outcome<T> {
+    Failure::refused(format!("ERR the reply would be longer than {DRAWN_BYTES_MAX} bytes; ask for fewer"))
+}
+
 /// Draws `count` members, any of them as often as it comes.
+///
+/// # Errors
+/// A draw of more than [`DRAWN_BYTES_MAX`] is refused; those of the engine.
 pub fn draw_any(context: &mut Context<'_>, open: &Open, count: u64) -> Outcome<Vec<(Bytes, Bytes)>> {
-    const DRAWN_MAX: u64 = 1 << 27;
-    if count > DRAWN_MAX {
-        return Failure::refused(super::arguments::OUT_OF_RANGE);
+    if count > (DRAWN_BYTES_MAX / DRAWN_OVERHEAD_BYTES) as u64 {
+        return too_many();
     }
+    let mut bytes = DrawnBytes::default();
     let mut drawn = Vec::new();
-    if open.count() <= DRAWN_FROM_ALL {
-        let all = context.members(open)?;
+    if !is_walked(open, count) {
         for _ in 0..count {
-            drawn.extend(all.get(context.random.below(all.len() as u64) as usize).cloned());
+            let Some((member, value)) = random_member(context, open)? else { break };
+            if !bytes.add((&member, &value), 1) {
+                return too_many();
+            }
+            drawn.push((member, value));
         }
-    } else {
-        for _ in 0..count {
-            drawn.extend(random_member(context, open)?);
-        }
+        return Ok(drawn);
     }
+    let mut ranks: Vec<u64> = (0..count).map(|_| context.random.below(open.count())).collect();
+    ranks.sort_unstable();
+    let mut ranks = &ranks[..];
+    let (mut rank, mut is_within) = (0, true);
+    members_from(context, open, 0, |_, member, value| {
+        let times = ranks.partition_point(|drawn| *drawn <= rank);
+        is_within = bytes.add((member, value), times);
+        if is_within && times > 0 {
+            let pair = (Bytes::copy_from_slice(member), Bytes::copy_from_slice(value));
+            drawn.extend(std::iter::repeat_n(pair, times));
+        }
+        ranks = &ranks[times..];
+        rank += 1;
+        is_within && !ranks.is_empty()
+    })?;
+    if !is_within {
+        return too_many();
+    }
+    context.random.shuffle(&mut drawn);
     Ok(drawn)
 }
 

@@ -6,6 +6,7 @@ use super::sorted::{decoded, put, rank, remove_all, score};
 use crate::protocol::Reply;
 use crate::store::{Context, Failure, Kind, Outcome};
 use bytes::Bytes;
+use std::collections::HashSet;
 
 /// What ZADD changes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,9 +127,10 @@ pub fn zincrby(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 pub fn zrem(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     let Some(mut open) = context.open(&arguments[1], Kind::SortedSet)? else { return Ok(Reply::Integer(0)) };
     let mut removed: Vec<(Bytes, f64)> = Vec::new();
+    let mut seen = HashSet::new();
     for member in &arguments[2..] {
-        if let Some(score) = score(context, &open, member)?
-            && !removed.iter().any(|(earlier, _)| earlier == member)
+        if seen.insert(member)
+            && let Some(score) = score(context, &open, member)?
         {
             removed.push((member.clone(), score));
         }

@@ -64,7 +64,7 @@ impl Extended {
         }
         let value: BigUint = digits.parse().ok()?;
         let exponent = exponent.checked_sub(part.len() as i64)?;
-        if exponent.abs() > EXPONENT_MAX {
+        if exponent.unsigned_abs() > EXPONENT_MAX.unsigned_abs() {
             return (exponent < 0 || value.bits() == 0).then_some(Extended { mantissa: BigInt::ZERO, exponent: 0 });
         }
         let power = BigUint::from(10u32).pow(exponent.unsigned_abs() as u32);
@@ -137,6 +137,7 @@ mod tests {
             ("1e-30", "0", "0"),
             ("-1e-30", "0", "0"),
             ("1e-99999", "1", "1"),
+            ("1e-9223372036854775808", "1", "1"),
             (".5", "1.", "1.5"),
         ] {
             assert_eq!(add_decimals(a.as_bytes(), b.as_bytes()), Some((sum.to_string(), true)), "{a} + {b}");

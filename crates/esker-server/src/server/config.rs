@@ -73,6 +73,8 @@ pub struct Config {
     pub query_buffer_bytes: usize,
     /// The engine's budget; see [`esker::Options::memory_budget_bytes`].
     pub memory_budget_bytes: Option<usize>,
+    /// Whether clients may give DEBUG, with which each of them can stop the server for a time.
+    pub allows_debug: bool,
 }
 
 impl Config {
@@ -93,6 +95,7 @@ impl Config {
             timeout_seconds: 0,
             query_buffer_bytes: 1 << 30,
             memory_budget_bytes: None,
+            allows_debug: false,
         }
     }
 }

@@ -19,6 +19,8 @@ const JOB_REQUESTS: usize = 1024;
 const JOB_BYTES: usize = 4 << 20;
 /// What is read at once, and ahead while commands are executed.
 const READ_BYTES: usize = 64 << 10;
+/// How long a client may take to hear that its connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection with its stream.
 #[derive(Debug)]
@@ -40,26 +42,34 @@ where
     let id = client.id;
     tracing::debug!(id, address = %client.address, "a client has connected");
     let session = Box::new(Session::new(Arc::clone(&client), Arc::clone(&shared)));
+    let mut held = Held { session: Some(session), executor: executor.clone() };
     let (parser, input) = (RequestParser::default(), BytesMut::new());
-    let mut connection = Connection {
-        stream,
-        client,
-        shared: Arc::clone(&shared),
-        executor: executor.clone(),
-        parser,
-        input,
-        is_at_end: false,
-    };
-    match connection.run(session).await {
-        Ok(session) => {
-            // An executor that has stopped has forgotten everything.
-            let _ = executor.send(Message::Forget(session));
-        }
-        Err(error) => tracing::debug!(id, %error, "a connection has failed"),
+    let mut connection =
+        Connection { stream, client, shared: Arc::clone(&shared), executor, parser, input, is_at_end: false };
+    if let Err(error) = connection.run(&mut held).await {
+        tracing::debug!(id, %error, "a connection has failed");
     }
-    let _ = connection.stream.shutdown().await;
+    drop(held);
+    // With TLS there is something to say, which a client that reads nothing would hold up for ever.
+    let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
     shared.disconnect(id);
     tracing::debug!(id, "a client has gone");
+}
+
+/// A session while it is with its connection, however that ends.
+#[derive(Debug)]
+struct Held {
+    session: Option<Box<Session>>,
+    executor: Sender<Message>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            // An executor that has stopped has forgotten everything.
+            let _ = self.executor.send(Message::Forget(session));
+        }
+    }
 }
 
 /// Why a session ends where a stream fails.
@@ -68,31 +78,33 @@ fn broken() -> io::Error {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self, mut session: Box<Session>) -> io::Result<Box<Session>> {
+    async fn run(&mut self, held: &mut Held) -> io::Result<()> {
         let mut requests = VecDeque::new();
         loop {
-            let error = if requests.is_empty() { self.parse(&session, &mut requests) } else { None };
+            // The executor gives it back, unless it has stopped.
+            let Some(session) = &mut held.session else { return Err(broken()) };
+            let error = if requests.is_empty() { self.parse(session, &mut requests) } else { None };
             if requests.is_empty() {
                 if let Some(error) = error {
                     encode(&mut session.output, session.protocol, &Reply::error(error));
-                    self.write(&mut session).await?;
-                    return Ok(session);
+                    return self.write(session).await;
                 }
                 if self.is_at_end || self.client.is_killed() || self.shared.is_stopping() || !self.wait_input().await? {
-                    return Ok(session);
+                    return Ok(());
                 }
                 continue;
             }
+            let Some(session) = held.session.take() else { return Err(broken()) };
             let finished = self.execute(session, requests).await?;
-            (session, requests) = (finished.session, finished.requests);
-            self.write(&mut session).await?;
+            requests = finished.requests;
+            let session = held.session.insert(finished.session);
+            self.write(session).await?;
             if session.closes || self.client.is_killed() {
-                return Ok(session);
+                return Ok(());
             }
             if let Some(error) = error.filter(|_| requests.is_empty()) {
                 encode(&mut session.output, session.protocol, &Reply::error(error));
-                self.write(&mut session).await?;
-                return Ok(session);
+                return self.write(session).await;
             }
         }
     }
@@ -202,6 +214,89 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if session.output.capacity() > READ_BYTES {
             session.output = BytesMut::new();
         }
-        self.stream.flush().await
+        tokio::select! {
+            biased;
+            flushed = self.stream.flush() => flushed,
+            // With TLS the stream has a buffer, so that it is here that a client is waited for.
+            () = self.client.wait_killed() => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::config::Config;
+    use std::net::SocketAddr;
+    use std::pin::Pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Poll};
+    use tokio::io::{DuplexStream, ReadBuf};
+
+    /// A stream with a buffer that takes everything and that the other side never empties.
+    struct Stalled(DuplexStream);
+
+    impl AsyncRead for Stalled {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            read: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, read)
+        }
+    }
+
+    impl AsyncWrite for Stalled {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    /// A client that takes nothing goes when it is killed.
+    #[test]
+    fn a_stalled_connection_is_killed() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let (messages, received) = mpsc::channel();
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        runtime.block_on(theirs.write_all(b"PING\r\n")).unwrap();
+        let served = runtime.spawn(serve(Stalled(ours), Arc::clone(&client), Arc::clone(&shared), messages));
+        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        job.session.output.extend_from_slice(b"+PONG\r\n");
+        let finished = Finished { session: job.session, requests: job.requests };
+        assert!(job.done.send(finished).is_ok());
+        client.kill();
+        runtime.block_on(served).unwrap();
+        assert!(shared.clients.lock().is_empty());
+    }
+
+    /// What a session watches is forgotten also if its replies cannot be written.
+    #[test]
+    fn a_broken_connection_is_forgotten() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let (messages, received) = mpsc::channel();
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        runtime.block_on(theirs.write_all(b"WATCH a\r\n")).unwrap();
+        runtime.spawn(serve(ours, client, shared, messages));
+        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        drop(theirs);
+        job.session.output.extend_from_slice(b"+OK\r\n");
+        let finished = Finished { session: job.session, requests: job.requests };
+        assert!(job.done.send(finished).is_ok());
+        let found: Vec<Message> = received.iter().collect();
+        assert!(found.iter().any(|message| matches!(message, Message::Forget(_))), "{found:?}");
     }
 }

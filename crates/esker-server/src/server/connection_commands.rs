@@ -28,7 +28,7 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "info" => info(session, execution, &arguments[1..]),
         "function" => function(arguments),
         "time" => time(),
-        "debug" => debug(arguments),
+        "debug" => debug(session, arguments),
         // There are no replicas to wait for.
         "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
             (Some(_), Some(_)) => Reply::Integer(0),
@@ -56,12 +56,11 @@ fn time() -> Reply {
     Reply::bulks([now.as_secs().to_string(), now.subsec_micros().to_string()])
 }
 
-/// Everything committed is durable when it returns, whatever the client calls it.
+/// Everything is durable when the client gets the reply, which the commit of the batch sends: what
+/// the batch has written so far is in no log yet. Where the sync fails, it gets the error.
 fn save(execution: &mut Execution, done: Reply) -> Reply {
-    match execution.syncer().sync(true) {
-        Ok(()) => done,
-        Err(error) => Reply::error(error),
-    }
+    execution.request_sync();
+    done
 }
 
 fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
@@ -85,7 +84,12 @@ fn function(arguments: &[Bytes]) -> Reply {
     }
 }
 
-fn debug(arguments: &[Bytes]) -> Reply {
+fn debug(session: &Session, arguments: &[Bytes]) -> Reply {
+    if !session.shared.config.allows_debug {
+        return Reply::error(
+            "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.",
+        );
+    }
     match arguments {
         [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
             Some(seconds) if (0.0..1e6).contains(&seconds) => {
@@ -212,4 +216,56 @@ fn hello(session: &mut Session, arguments: &[Bytes]) -> Reply {
         text("role", "master"),
         (Reply::bulk("modules"), Reply::Array(Vec::new())),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::config::Config;
+    use crate::server::shared::Shared;
+    use esker::Options;
+    use esker::env::mem::{CrashMode, MemEnv};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    const BEGIN_MS: u64 = 1_700_000_000_000;
+
+    fn open(env: MemEnv) -> (Session, Execution) {
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).expect("a client");
+        let options = Options::default().env(Arc::new(env));
+        let execution = Execution::with_options(Arc::clone(&shared), options, (BEGIN_MS, 7)).expect("a database");
+        (Session::new(client, shared), execution)
+    }
+
+    fn write(execution: &mut Execution, key: &'static str) {
+        let key = Bytes::from(key);
+        let reply = execution.run(0, |context| context.set_string(&key, &[b"v"], None, None).map(|()| Reply::OK));
+        assert_eq!(reply.expect("a reply"), Reply::OK);
+    }
+
+    /// What SAVE and BGSAVE acknowledge survives a power failure: the batch that they are in, and
+    /// those before it.
+    #[test]
+    fn a_saved_batch_is_durable() {
+        for name in ["save", "bgsave"] {
+            for writes_too in [true, false] {
+                let env = MemEnv::new();
+                let (mut session, mut execution) = open(env.clone());
+                execution.begin();
+                write(&mut execution, "before");
+                execution.commit(false).expect("a commit");
+                if writes_too {
+                    write(&mut execution, "in the batch");
+                }
+                assert!(!run(&mut session, &mut execution, name, &[Bytes::from(name)]).is_error());
+                execution.commit(false).expect("a commit");
+                let (_, mut found) = open(env.crash(&CrashMode::LoseAll, 1));
+                found.begin();
+                let count = found.run(0, |context| context.count_keys().map(|count| Reply::Integer(count as i64)));
+                assert_eq!(count.expect("a reply"), Reply::Integer(1 + i64::from(writes_too)), "{name}");
+            }
+        }
+    }
 }

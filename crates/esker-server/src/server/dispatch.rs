@@ -26,11 +26,32 @@ impl Waiting {
         let waits_for_members = self.arguments.first().is_some_and(|name| name.to_ascii_lowercase().starts_with(b"bz"));
         if waits_for_members { Kind::SortedSet } else { Kind::List }
     }
+
+    /// The command for one of its `count` keys, which was filled: what is at the others does not
+    /// count any more.
+    pub fn arguments_for(&self, key: &Bytes, count: usize) -> Vec<Bytes> {
+        let name = self.arguments.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+        match (&name[..], &self.arguments[..]) {
+            (b"blpop" | b"brpop" | b"bzpopmin" | b"bzpopmax", [name, .., timeout]) => {
+                vec![name.clone(), key.clone(), timeout.clone()]
+            }
+            (b"blmpop" | b"bzmpop", [name, timeout, _, rest @ ..]) => {
+                let mut arguments = vec![name.clone(), timeout.clone(), Bytes::from_static(b"1"), key.clone()];
+                arguments.extend(rest.iter().skip(count).cloned());
+                arguments
+            }
+            _ => self.arguments.clone(),
+        }
+    }
 }
+
+/// Commands of the connection whose replies depend on the commit of the batch.
+const COMMITTED: [&str; 3] = ["exec", "save", "bgsave"];
 
 /// Executes a command, and sends the reply. What is returned waits for a key.
 pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<Bytes>) -> Option<(Waiting, Blocked)> {
     session.shared.statistics.commands.add(1);
+    session.is_on_data = false;
     session.client.active_ms.store(execution.now_ms(), Ordering::Relaxed);
     let command = match admit(session, &arguments) {
         Ok(command) => command,
@@ -49,16 +70,12 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
     };
     session.client.names.lock().last_command.replace_range(.., command.name);
     let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
-    if let Some(queue) = &mut session.queue
-        && !controls.contains(&command.name)
-    {
-        // The queue outlives the buffer that the command came in.
-        let copies = arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect();
-        queue.commands.push((command, copies));
-        session.note_queue();
-        session.reply(&Reply::Status("QUEUED".into()));
+    if session.queue.is_some() && !controls.contains(&command.name) {
+        let reply = enqueue(session, execution, command, &arguments);
+        session.reply(&reply);
         return None;
     }
+    session.is_on_data = matches!(command.handler, Handler::Data(_)) || COMMITTED.contains(&command.name);
     match run(session, execution, command, &arguments) {
         Ok(reply) => session.reply(&reply),
         Err(blocked) => {
@@ -67,6 +84,28 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
         }
     }
     None
+}
+
+/// Puts a command behind MULTI. A queue beyond client-query-buffer-limit ends its connection,
+/// without a reply.
+fn enqueue(session: &mut Session, execution: &mut Execution, command: &'static Command, arguments: &[Bytes]) -> Reply {
+    /// What a command and each argument take in memory beside their bytes, about.
+    const OVERHEAD_BYTES: usize = 64;
+    let limit = session.shared.settings.read().query_buffer_bytes;
+    let Some(queue) = &mut session.queue else { return Reply::Silence };
+    queue.bytes += OVERHEAD_BYTES + arguments.iter().map(|argument| argument.len() + OVERHEAD_BYTES).sum::<usize>();
+    if queue.bytes > limit {
+        tracing::warn!(client = session.client.id, limit, "the queue of a transaction is too long");
+        session.queue = None;
+        session.note_queue();
+        session.unwatch(execution);
+        session.closes = true;
+        return Reply::Silence;
+    }
+    // The queue outlives the buffer that the command came in.
+    queue.commands.push((command, arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect()));
+    session.note_queue();
+    Reply::Status("QUEUED".into())
 }
 
 /// An EXEC that is refused ends the transaction.
@@ -177,7 +216,7 @@ fn watch(session: &mut Session, execution: &mut Execution, keys: &[Bytes]) -> Re
 fn is_touched(session: &Session, execution: &mut Execution) -> bool {
     let Some(watch) = &session.watch else { return false };
     watch.is_touched()
-        || watch.keys.iter().any(|(database, key, existed)| *existed != exists(execution, *database, key))
+        || watch.keys.iter().any(|((database, key), existed)| *existed != exists(execution, *database, key))
 }
 
 fn reset(session: &mut Session, execution: &mut Execution) -> Reply {
@@ -210,4 +249,58 @@ fn unknown(arguments: &[Bytes]) -> Reply {
         shown += &format!("'{}' ", short(argument, SHOWN - shown.len()));
     }
     Reply::error(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::config::Config;
+    use crate::server::shared::Shared;
+    use esker::Options;
+    use esker::env::fault::{Action, Class, FaultEnv, Rule};
+    use esker::env::mem::MemEnv;
+    use std::io::ErrorKind;
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    fn open(env: &Arc<FaultEnv>) -> (Session, Execution) {
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let options = Options::default().env(Arc::<FaultEnv>::clone(env));
+        let execution = Execution::with_options(Arc::clone(&shared), options, (1, 7)).unwrap();
+        (Session::new(client, shared), execution)
+    }
+
+    fn batch(session: &mut Session, execution: &mut Execution, lines: &[&str]) -> String {
+        execution.begin();
+        session.begin();
+        for line in lines {
+            let arguments = line.split(' ').map(|word| Bytes::from(word.to_string())).collect();
+            assert!(execute(session, execution, arguments).is_none(), "{line}");
+        }
+        if let Err(error) = execution.commit(true) {
+            session.fail(&error);
+        }
+        let replies = String::from_utf8(session.output.split().to_vec()).unwrap();
+        replies
+            .lines()
+            .map(|line| if line.starts_with("-ERR the storage") { "-" } else { line })
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// After a batch that was not committed, a connection is in the state that its replies say.
+    #[test]
+    fn a_failed_batch_leaves_what_was_acknowledged() {
+        let env = Arc::new(FaultEnv::new(Arc::new(MemEnv::new())));
+        let (mut session, mut execution) = open(&env);
+        env.add(Rule::new(Class::LogWrite, 0, Action::Fail(ErrorKind::StorageFull)).from_then_on());
+        let lines = ["SET a 1", "SELECT 3", "GET a", "MULTI", "SET b 1"];
+        assert_eq!(batch(&mut session, &mut execution, &lines), "- +OK - +OK +QUEUED");
+        assert!(env.fired() > 0);
+        assert_eq!(session.database, 3);
+        assert_eq!(batch(&mut session, &mut execution, &["SET c 1", "EXEC", "PING"]), "+QUEUED - +PONG");
+        assert_eq!(batch(&mut session, &mut execution, &["EXEC"]), "-ERR EXEC without MULTI");
+    }
 }

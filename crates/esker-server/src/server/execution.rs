@@ -25,6 +25,8 @@ pub struct Execution {
     effects: Effects,
     /// Why the batch cannot be committed.
     failure: Option<String>,
+    /// Whether the batch, and all before it, is to be durable when it is committed.
+    wants_sync: bool,
     /// Whether something was committed that was not synced.
     is_dirty: Arc<AtomicBool>,
     /// The keys that connections watch.
@@ -48,7 +50,11 @@ impl Execution {
     }
 
     /// As [`Execution::open`], with options of the engine.
-    fn with_options(shared: Arc<Shared>, options: Options, (now_ms, seed): (u64, u64)) -> Result<Execution, OpenError> {
+    pub fn with_options(
+        shared: Arc<Shared>,
+        options: Options,
+        (now_ms, seed): (u64, u64),
+    ) -> Result<Execution, OpenError> {
         let clock = Arc::new(ManualClock::new(now_ms));
         let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);
@@ -61,6 +67,7 @@ impl Execution {
             seeds,
             effects: Effects::default(),
             failure: None,
+            wants_sync: false,
             is_dirty: Arc::default(),
             watches: Watches::default(),
             unblocked: Vec::new(),
@@ -83,9 +90,10 @@ impl Execution {
         self.begin_at(now_ms());
     }
 
-    /// Begins a batch at a time in milliseconds since the epoch.
+    /// Begins a batch at a time in milliseconds since the epoch. Time does not go back, also where
+    /// the system's clock does: what has expired stays so, as its elements may be gone.
     fn begin_at(&mut self, now_ms: u64) {
-        self.now_ms = now_ms;
+        self.now_ms = now_ms.max(self.now_ms);
         self.clock.set(self.now_ms);
         self.keyspaces.thresholds.clone_from(&self.shared.settings.read().thresholds);
     }
@@ -139,8 +147,9 @@ impl Execution {
         self.run(database, |context| function(context, arguments))
     }
 
-    /// Tells those that watch what was written, and returns the keys that were filled.
-    pub fn take_filled(&mut self) -> Vec<(usize, Bytes)> {
+    /// Tells those that watch what was written, and returns the keys that were filled and the
+    /// logical databases that were emptied or swapped.
+    pub fn take_filled(&mut self) -> (Vec<(usize, Bytes)>, Vec<usize>) {
         if !self.watches.is_empty() {
             for key in &self.effects.modified {
                 self.watches.touch(key);
@@ -150,13 +159,17 @@ impl Execution {
             }
         }
         self.effects.modified.clear();
-        self.effects.replaced.clear();
-        std::mem::take(&mut self.effects.filled)
+        (std::mem::take(&mut self.effects.filled), std::mem::take(&mut self.effects.replaced))
     }
 
     /// How many bytes the batch has written so far.
     pub fn written_bytes(&self) -> usize {
         self.effects.written_bytes
+    }
+
+    /// Has the commit of the batch sync the log, also where the batch has written nothing.
+    pub fn request_sync(&mut self) {
+        self.wants_sync = true;
     }
 
     /// Commits the batch.
@@ -165,21 +178,13 @@ impl Execution {
     /// The text of the error that every command of the batch gets: nothing of it was written.
     pub fn commit(&mut self, is_synced: bool) -> Result<(), String> {
         self.effects = Effects::default();
-        let transaction = self.transaction.take();
+        let wants_sync = std::mem::take(&mut self.wants_sync);
+        let transaction = self.transaction.take().filter(|transaction| !transaction.is_empty());
         let outcome = match (self.failure.take(), transaction) {
             (Some(failure), _) => Err(failure),
+            (None, None) if wants_sync => self.syncer().sync(true),
             (None, None) => Ok(()),
-            (None, Some(transaction)) if transaction.is_empty() => Ok(()),
-            (None, Some(transaction)) => {
-                if !is_synced {
-                    self.is_dirty.store(true, Ordering::Release);
-                }
-                self.shared.statistics.batches.add(1);
-                transaction.commit_with(&WriteOptions::new().sync(is_synced)).map_err(|error| {
-                    tracing::error!(%error, "a batch was not committed");
-                    engine_error(&error)
-                })
-            }
+            (None, Some(transaction)) => self.commit_transaction(transaction, is_synced || wants_sync),
         };
         if outcome.is_err()
             && let Err(error) = self.keyspaces.reload()
@@ -189,12 +194,32 @@ impl Execution {
         outcome
     }
 
-    /// Removes what is left of expired collections, up to `limit` of them.
-    pub fn sweep(&mut self, limit: usize) {
-        // A sweep waits for nothing, and its error was logged.
-        if let Ok(Reply::Integer(count)) = self.run(0, |context| context.sweep(limit).map(Reply::count)) {
-            self.shared.statistics.expired_collections.add(count.unsigned_abs());
+    fn commit_transaction(&self, transaction: Transaction, is_synced: bool) -> Result<(), String> {
+        self.shared.statistics.batches.add(1);
+        let outcome = transaction.commit_with(&WriteOptions::new().sync(is_synced));
+        if is_synced && outcome.is_ok() {
+            self.shared.synced_seconds.store(now_ms() / 1000, Ordering::Relaxed);
+        } else {
+            // After the commit: a sync that has begun before it may not have the batch in it, and
+            // takes the flag back. A commit that failed may have left something in the log.
+            self.is_dirty.store(true, Ordering::Release);
         }
+        outcome.map_err(|error| {
+            tracing::error!(%error, "a batch was not committed");
+            engine_error(&error)
+        })
+    }
+
+    /// Removes what is left of expired collections, up to `limit` of them, and returns how many
+    /// there were.
+    pub fn sweep(&mut self, limit: usize) -> usize {
+        let mut count = 0;
+        // A sweep waits for nothing, and its error was logged.
+        let _ = self.run(0, |context| {
+            count = context.sweep(limit)?;
+            Ok(Reply::OK)
+        });
+        count
     }
 
     /// What syncs the log.
@@ -415,6 +440,41 @@ mod tests {
             found.sweep(usize::MAX);
             found.commit(false).unwrap();
             check_elements(&mut found);
+        }
+    }
+
+    /// What was swept is not seen again when the clock goes back, without a restart or with one;
+    /// also if it was renamed. What took its key is not swept.
+    #[test]
+    fn what_was_swept_stays_away() {
+        let env = MemEnv::new();
+        let mut running = execution(Arc::new(env.clone()));
+        running.begin_at(BEGIN_MS);
+        for line in [
+            "RPUSH l a",
+            "PEXPIRE l 100",
+            "SADD from a",
+            "PEXPIRE from 100",
+            "RENAME from to",
+            "SADD from kept",
+            "ZADD z 1 a",
+            "PEXPIRE z 100",
+        ] {
+            call(&mut running, line);
+        }
+        running.commit(false).unwrap();
+        running.begin_at(BEGIN_MS + 200);
+        call(&mut running, "ZADD z 1 kept");
+        assert_eq!(running.sweep(usize::MAX), 3);
+        running.commit(true).unwrap();
+        running.begin_at(BEGIN_MS + 50);
+        assert_eq!(running.now_ms(), BEGIN_MS + 200);
+        let restarted = execution(Arc::new(env.crash(&CrashMode::LoseAll, 1)));
+        for mut execution in [running, restarted] {
+            execution.begin_at(BEGIN_MS + 50);
+            assert_eq!(call(&mut execution, "EXISTS l to"), Reply::Integer(0));
+            assert_eq!(call(&mut execution, "EXISTS from z"), Reply::Integer(2));
+            check_elements(&mut execution);
         }
     }
 

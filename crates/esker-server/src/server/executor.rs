@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Commands of a connection, which goes along with its session and gets it back.
@@ -63,6 +63,10 @@ const BATCH_BYTES: usize = 8 << 20;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How many collections a sweep removes.
 const SWEPT: usize = 100;
+/// The time between sweeps that find more is so many times that of a sweep.
+const SWEEP_SHARE: u32 = 3;
+/// When a sweep is tried again that the engine has refused.
+const SWEEP_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// The reply to a command that CLIENT UNBLOCK ends with an error.
 const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
@@ -118,6 +122,26 @@ impl WaitingJobs {
     }
 }
 
+/// Removes what is left of expired collections, and returns when to look again. The sweep commits
+/// by itself: where the engine takes no writes, commands that only read are not to fail with it.
+fn sweep(execution: &mut Execution, shared: &Shared) -> Duration {
+    let begin = Instant::now();
+    let swept = execution.sweep(SWEPT);
+    // One that is lost in a power failure is repeated.
+    match execution.commit(false) {
+        Ok(()) => {
+            shared.statistics.expired_collections.add(swept as u64);
+            sweep_pause(swept, begin.elapsed())
+        }
+        Err(_) => SWEEP_AFTER_FAILURE,
+    }
+}
+
+/// The time until the next sweep: a share of the executor's time as long as there is more.
+fn sweep_pause(swept: usize, took: Duration) -> Duration {
+    if swept < SWEPT { SWEEP_EVERY } else { SWEEP_EVERY.min(took * SWEEP_SHARE) }
+}
+
 /// The thread's state.
 #[derive(Debug)]
 pub struct Executor {
@@ -156,8 +180,8 @@ impl Executor {
             self.execution.begin();
             let mut is_stopped = false;
             if self.execution.now_ms() >= self.sweep_at_ms {
-                self.execution.sweep(SWEPT);
-                self.sweep_at_ms = self.execution.now_ms() + SWEEP_EVERY.as_millis() as u64;
+                let pause = sweep(&mut self.execution, &self.shared);
+                self.sweep_at_ms = self.execution.now_ms().saturating_add(pause.as_millis() as u64);
             }
             while let Some(message) = next.take() {
                 is_stopped |= matches!(message, Message::Stop);
@@ -177,10 +201,8 @@ impl Executor {
     /// How long to wait for a message: until a job's time is over, or something may have expired.
     fn patience(&self) -> Duration {
         let now = super::shared::now_ms();
-        match self.waiting.by_deadline.keys().next() {
-            Some((deadline, _)) => SWEEP_EVERY.min(Duration::from_millis(deadline.saturating_sub(now))),
-            None => SWEEP_EVERY,
-        }
+        let deadline = self.waiting.by_deadline.keys().next().map_or(u64::MAX, |(deadline, _)| *deadline);
+        SWEEP_EVERY.min(Duration::from_millis(deadline.min(self.sweep_at_ms).saturating_sub(now)))
     }
 
     fn handle(&mut self, message: Message) {
@@ -225,7 +247,13 @@ impl Executor {
                     job.requests.push_front(waiting.arguments);
                     is_ahead = true;
                 }
-                let filled = self.execution.take_filled();
+                let (mut filled, replaced) = self.execution.take_filled();
+                if !replaced.is_empty() {
+                    let places = self.waiting.by_key.keys();
+                    let mut places: Vec<_> = places.filter(|(database, _)| replaced.contains(database)).collect();
+                    places.sort();
+                    filled.extend(places.into_iter().cloned());
+                }
                 self.serve(filled, &mut jobs);
                 for (id, is_error) in std::mem::take(&mut self.execution.unblocked) {
                     self.give_up(id, if is_error { &UNBLOCKED } else { &Reply::NilArray });
@@ -245,17 +273,19 @@ impl Executor {
         while let Some(place) = filled.pop_front() {
             let ids: Vec<u64> = self.waiting.by_key.get(&place).into_iter().flatten().copied().collect();
             for id in ids {
-                let Some((_, waiting, _, _)) = self.waiting.jobs.get(&id) else { continue };
-                let outcome = self.execution.call(waiting.database, waiting.function, &waiting.arguments);
+                let Some((_, waiting, blocked, _)) = self.waiting.jobs.get(&id) else { continue };
+                let arguments = waiting.arguments_for(&place.1, blocked.keys.len());
+                let outcome = self.execution.call(waiting.database, waiting.function, &arguments);
                 let reply = match outcome {
                     Err(_) => break,
                     // A value of another type is none that it waits for, unless it is the target's.
                     Ok(reply) if reply.is_error() && !self.execution.holds(&place, waiting.kind()) => continue,
                     Ok(reply) => reply,
                 };
-                filled.extend(self.execution.take_filled());
+                filled.extend(self.execution.take_filled().0);
                 if let Some((mut job, _, _)) = self.waiting.remove(id) {
                     job.session.begin();
+                    job.session.is_on_data = true;
                     job.session.reply(&reply);
                     jobs.push_back(job);
                 }
@@ -267,6 +297,7 @@ impl Executor {
     fn give_up(&mut self, id: u64, reply: &Reply) {
         if let Some((mut job, _, _)) = self.waiting.remove(id) {
             job.session.begin();
+            job.session.is_on_data = false;
             job.session.reply(reply);
             self.finished.push(job);
         }
@@ -287,8 +318,68 @@ impl Executor {
             if let Err(error) = &outcome {
                 job.session.fail(error);
             }
-            // A connection that has gone takes nothing.
-            let _ = job.done.send(Finished { session: job.session, requests: job.requests });
+            let finished = Finished { session: job.session, requests: job.requests };
+            if let Err(mut finished) = job.done.send(finished) {
+                // The connection has gone, and cannot have it forgotten.
+                finished.session.unwatch(&mut self.execution);
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::config::Config;
+    use crate::server::session::Session;
+    use esker::Options;
+    use esker::env::fault::{Action, Class, FaultEnv, Rule};
+    use esker::env::mem::MemEnv;
+    use std::io::ErrorKind;
+    use std::net::SocketAddr;
+    use std::sync::mpsc;
+
+    const BEGIN_MS: u64 = 1_700_000_000_000;
+
+    /// The longer a sweep takes, the longer is the pause; no other is shorter than the usual one.
+    #[test]
+    fn sweeps_go_on_while_there_is_more() {
+        let milliseconds = Duration::from_millis;
+        assert_eq!(sweep_pause(SWEPT - 1, milliseconds(1)), SWEEP_EVERY);
+        assert_eq!(sweep_pause(SWEPT, milliseconds(1)), milliseconds(3));
+        assert_eq!(sweep_pause(SWEPT, milliseconds(500)), SWEEP_EVERY);
+    }
+
+    /// Where the engine takes no writes, what has expired is not removed, and reads go on.
+    #[test]
+    fn reads_do_not_fail_with_a_sweep() {
+        let env = Arc::new(FaultEnv::new(Arc::new(MemEnv::new())));
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let options = Options::default().env(Arc::<FaultEnv>::clone(&env));
+        // The executor's batches are at the present time, at which the collection has expired.
+        let mut execution = Execution::with_options(Arc::clone(&shared), options, (BEGIN_MS, 7)).unwrap();
+        let mut session = Box::new(Session::new(client, Arc::clone(&shared)));
+        for line in ["SET a 1", "SADD s a", "PEXPIRE s 100"] {
+            let arguments = line.split(' ').map(|word| Bytes::from(word.to_string())).collect();
+            assert!(execute(&mut session, &mut execution, arguments).is_none(), "{line}");
+        }
+        execution.commit(true).unwrap();
+        session.output.clear();
+        env.add(Rule::new(Class::LogWrite, 0, Action::Fail(ErrorKind::Other)).from_then_on());
+        assert!(execute(&mut session, &mut execution, vec!["INCR".into(), "a".into()]).is_none());
+        execution.commit(true).unwrap_err();
+        session.output.clear();
+        execution.begin();
+        assert_eq!(execution.sweep(usize::MAX), 1);
+        execution.commit(false).unwrap_err();
+        let (messages, received) = mpsc::channel();
+        let (done, mut finished) = oneshot::channel();
+        let requests = VecDeque::from([vec![Bytes::from("GET"), Bytes::from("a")]]);
+        messages.send(Message::Run(Job { session, requests, done })).unwrap();
+        drop(messages);
+        let _execution = Executor::new(execution, shared).run(&received);
+        assert_eq!(&finished.try_recv().unwrap().session.output[..], b"$1\r\n1\r\n");
     }
 }

@@ -1,6 +1,7 @@
 //! COMMAND, CONFIG and INFO.
 
 use super::config::{Settings, SyncPolicy};
+use super::descriptors::limit_clients;
 use super::execution::Execution;
 use super::session::Session;
 use super::shared::{Shared, now_ms};
@@ -167,7 +168,10 @@ fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(),
         "zset-max-listpack-value" | "zset-max-ziplist-value" => {
             number(0).map(|bytes| settings.thresholds.sorted_set_value_bytes = bytes)
         }
-        "maxclients" => number(1).map(|count| settings.max_clients = count),
+        "maxclients" => match number(1) {
+            Ok(count) if limit_clients(count) < count => Err("the system's limit of open files is too low for so many"),
+            checked => checked.map(|count| settings.max_clients = count),
+        },
         "proto-max-bulk-len" => number(1 << 20).map(|bytes| settings.argument_bytes = bytes.min(512 << 20)),
         "requirepass" => {
             settings.password = Some(value.to_string()).filter(|password| !password.is_empty());
@@ -220,8 +224,14 @@ fn set(session: &Session, pairs: &[Bytes]) -> Reply {
     let mut settings = session.shared.settings.write();
     let mut changed = settings.clone();
     for pair in pairs.chunks_exact(2) {
-        let (name, value) = (String::from_utf8_lossy(&pair[0]), String::from_utf8_lossy(&pair[1]));
-        match change(&mut changed, &name.to_lowercase(), &value) {
+        let name = String::from_utf8_lossy(&pair[0]);
+        // In other letters, a password would not be the one that the client goes on to give.
+        let Ok(value) = std::str::from_utf8(&pair[1]) else {
+            return Reply::error(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - argument must be UTF-8"
+            ));
+        };
+        match change(&mut changed, &name.to_lowercase(), value) {
             Some(Ok(())) => {}
             Some(Err(why)) => {
                 return Reply::error(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"));
@@ -316,7 +326,10 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
     text
 }
 
-/// A line for each logical database that has keys. Counts them by a scan.
+/// So many keys are counted in each logical database; the rest is estimated.
+const COUNTED_KEYS: u64 = 10_000;
+
+/// A line for each logical database that has keys.
 fn keyspace_lines(shared: &Shared, execution: &mut Execution) -> String {
     let mut text = String::new();
     for number in 0..shared.config.databases {
@@ -332,11 +345,19 @@ fn keyspace_lines(shared: &Shared, execution: &mut Execution) -> String {
     text
 }
 
+/// Counts the keys, and those that expire. Monitors ask often, and a scan of all keys would hold
+/// every client up: where there are many, the engine estimates their number, and the first ones,
+/// which a hash has put there, are a sample.
 fn count(context: &mut Context<'_>, (keys, expiring): &mut (u64, u64)) -> Outcome {
     context.scan_keys(&[], |_, _, entry| {
         *keys += 1;
         *expiring += u64::from(entry.expiry_ms.is_some());
-        true
+        *keys <= COUNTED_KEYS
     })?;
+    if *keys > COUNTED_KEYS {
+        let all = context.estimate_keys()?.max(*keys);
+        *expiring = (u128::from(*expiring) * u128::from(all) / u128::from(*keys)) as u64;
+        *keys = all;
+    }
     Ok(Reply::OK)
 }

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::config::SyncPolicy;
 use super::connection;
+use super::descriptors::limit_clients;
 use super::error::ServerError;
 use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
@@ -84,7 +85,7 @@ impl Server {
         let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
         let (messages, received) = mpsc::channel();
         let executor = Executor::new(execution, Arc::clone(&shared));
-        let executor = spawn("esker-executor", move || executor.run(&received))?;
+        let executor = spawn_executor(&shared, move || executor.run(&received))?;
         let (syncing, ended) = mpsc::channel();
         let shared_too = Arc::clone(&shared);
         let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared_too, &ended))?;
@@ -168,14 +169,39 @@ impl Server {
     }
 }
 
-/// Serves until the process is told to end.
+/// Serves until the process is told to end. The limit of open files is raised to what the clients
+/// take, and fewer clients are served where that cannot be.
 ///
 /// # Errors
 /// Those of [`Server::start`] and [`Server::stop`].
-pub fn run(config: Config) -> Result<(), ServerError> {
+pub fn run(mut config: Config) -> Result<(), ServerError> {
+    config.max_clients = limit_clients(config.max_clients);
     let server = Server::start(config)?;
     server.wait()?;
     server.stop()
+}
+
+/// Has the server stop when the thread that holds it panics: [`Server::stop`] returns the error.
+struct StopAtPanic(Arc<Shared>);
+
+impl Drop for StopAtPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("the thread that executes commands has panicked; the server stops");
+            self.0.stop();
+        }
+    }
+}
+
+fn spawn_executor<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ServerError> {
+    let guard = StopAtPanic(Arc::clone(shared));
+    spawn("esker-executor", move || {
+        let _guard = guard;
+        body()
+    })
 }
 
 fn spawn<T: Send + 'static>(
@@ -294,6 +320,22 @@ impl Accepting {
     async fn answer(self, listener: TcpListener, db: esker::Db) {
         while let Some((stream, _)) = self.next(&listener).await {
             tokio::spawn(http::answer(stream, Arc::clone(&self.shared), db.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server whose executor has panicked does not stay as one that answers nobody.
+    #[test]
+    fn a_panic_of_the_executor_stops_the_server() {
+        for panics in [true, false] {
+            let shared = Arc::new(Shared::new(Config::new("data"), 1));
+            let executor = spawn_executor(&shared, move || assert!(!panics, "a planted panic")).unwrap();
+            assert_eq!(executor.join().is_err(), panics);
+            assert_eq!(shared.is_stopping(), panics);
         }
     }
 }

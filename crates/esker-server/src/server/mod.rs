@@ -4,6 +4,7 @@ mod client_commands;
 mod config;
 mod connection;
 mod connection_commands;
+mod descriptors;
 mod dispatch;
 mod error;
 mod execution;

@@ -28,6 +28,8 @@ pub enum ReplyMode {
 pub struct Queue {
     /// The commands.
     pub commands: Vec<(&'static Command, Vec<Bytes>)>,
+    /// What they take in memory, about.
+    pub bytes: usize,
     /// Whether one of them was refused.
     pub has_failed: bool,
 }
@@ -49,8 +51,12 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// Replies that were not sent yet.
     pub output: BytesMut,
-    /// How many replies the batch has put into `output`, from where on.
-    batch: (usize, usize),
+    /// Where the output of the batch begins.
+    batch_start: usize,
+    /// Where the replies of the batch end in `output`, and whether each depends on its commit.
+    batch: Vec<(usize, bool)>,
+    /// Whether the command that is executed reads or writes data: its reply depends on the commit.
+    pub is_on_data: bool,
     /// Whether the connection ends once `output` is sent.
     pub closes: bool,
     /// The commands behind MULTI.
@@ -71,7 +77,9 @@ impl Session {
             is_authenticated,
             reply_mode: ReplyMode::On,
             output: BytesMut::new(),
-            batch: (0, 0),
+            batch_start: 0,
+            batch: Vec::new(),
+            is_on_data: false,
             closes: false,
             queue: None,
             watch: None,
@@ -80,15 +88,23 @@ impl Session {
 
     /// Begins a batch.
     pub fn begin(&mut self) {
-        self.batch = (0, self.output.len());
+        self.batch.clear();
+        self.batch_start = self.output.len();
     }
 
-    /// Puts an error into the place of every reply of the batch, which was not committed.
+    /// Puts an error into the place of the replies of the batch, which was not committed. Those of
+    /// commands on the connection stay, as what they did stays: SELECT, MULTI, what was queued.
     pub fn fail(&mut self, error: &str) {
-        let (replies, from) = self.batch;
-        self.output.truncate(from);
-        for _ in 0..replies {
-            encode(&mut self.output, self.protocol, &Reply::error(error.to_string()));
+        let error = Reply::error(error.to_string());
+        let replies = self.output.split_off(self.batch_start);
+        let mut start = self.batch_start;
+        for (end, is_on_data) in std::mem::take(&mut self.batch) {
+            if is_on_data {
+                encode(&mut self.output, self.protocol, &error);
+            } else {
+                self.output.extend_from_slice(&replies[start - self.batch_start..end - self.batch_start]);
+            }
+            start = end;
         }
     }
 
@@ -99,8 +115,8 @@ impl Session {
         }
         match self.reply_mode {
             ReplyMode::On if *reply != Reply::Silence => {
-                self.batch.0 += 1;
                 encode(&mut self.output, self.protocol, reply);
+                self.batch.push((self.output.len(), self.is_on_data));
             }
             ReplyMode::On | ReplyMode::Off => {}
             ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skip,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Watch {
     is_touched: Arc<AtomicBool>,
     /// Each with its logical database, and whether it existed.
-    pub keys: Vec<(usize, Bytes, bool)>,
+    pub keys: HashMap<(usize, Bytes), bool>,
 }
 
 impl Watch {
@@ -35,22 +35,19 @@ pub struct Watches(HashMap<(usize, Bytes), Vec<Watcher>>);
 impl Watches {
     /// Adds a key to those of a connection.
     pub fn add(&mut self, watch: &mut Watch, database: usize, key: &Bytes, exists: bool) {
-        if watch.keys.iter().any(|(other, watched, _)| *other == database && watched == key) {
+        // The key outlives the buffer that it came in.
+        let place = (database, Bytes::copy_from_slice(key));
+        if watch.keys.contains_key(&place) {
             return;
         }
-        // The key outlives the buffer that it came in.
-        let key = Bytes::copy_from_slice(key);
-        self.0
-            .entry((database, key.clone()))
-            .or_default()
-            .push(Watcher { is_touched: Arc::clone(&watch.is_touched), existed: exists });
-        watch.keys.push((database, key, exists));
+        let watcher = Watcher { is_touched: Arc::clone(&watch.is_touched), existed: exists };
+        self.0.entry(place.clone()).or_default().push(watcher);
+        watch.keys.insert(place, exists);
     }
 
     /// Forgets what a connection watches.
     pub fn remove(&mut self, watch: Watch) {
-        for (database, key, _) in watch.keys {
-            let place = (database, key);
+        for place in watch.keys.into_keys() {
             if let Some(watchers) = self.0.get_mut(&place) {
                 watchers.retain(|watcher| !Arc::ptr_eq(&watcher.is_touched, &watch.is_touched));
                 if watchers.is_empty() {

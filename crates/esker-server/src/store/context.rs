@@ -137,6 +137,11 @@ impl<'t> Context<'t> {
         self.keyspaces.databases()
     }
 
+    /// Whether a logical database was ever used.
+    pub fn is_created(&self, database: usize) -> bool {
+        self.keyspaces.is_created(database)
+    }
+
     /// What OBJECT ENCODING goes by.
     pub fn thresholds(&self) -> &Thresholds {
         &self.keyspaces.thresholds
@@ -234,7 +239,12 @@ impl<'t> Context<'t> {
     pub fn put_as(&mut self, key: &Bytes, entry: &Entry) -> Outcome<()> {
         let stored = match &entry.body {
             Body::String(..) => Entry::encode_string(entry.expiry_ms, &[entry.string().unwrap_or_default()]),
-            Body::Collection(collection) => Entry::encode_collection(entry.expiry_ms, collection),
+            Body::Collection(collection) => {
+                if let Some(at_ms) = entry.expiry_ms {
+                    self.note_expiry(at_ms, collection.generation, key)?;
+                }
+                Entry::encode_collection(entry.expiry_ms, collection)
+            }
         };
         self.put_entry(key, &stored, entry.expiry_ms)
     }
@@ -267,26 +277,30 @@ impl<'t> Context<'t> {
     /// Those of the engine.
     pub fn set_expiry(&mut self, key: &Bytes, entry: &Entry, expiry_ms: Option<u64>) -> Outcome<()> {
         if let Body::Collection(collection) = &entry.body {
-            self.note_expiry(entry.expiry_ms, None, collection.generation)?;
-            self.note_expiry(None, expiry_ms, collection.generation)?;
+            self.forget_expiry(entry.expiry_ms, collection.generation)?;
         }
         self.put_as(key, &Entry { expiry_ms, body: entry.body.clone() })
     }
 
-    /// Moves the note that a collection expires.
-    fn note_expiry(&mut self, old: Option<u64>, new: Option<u64>, generation: u64) -> Outcome<()> {
-        if let Some(at) = old {
-            self.transaction.delete(&self.keyspaces.system, expiry_note(at, generation))?;
-        }
-        if let Some(at) = new {
-            let number = self.keyspaces.physical(self.database) as u32;
-            self.transaction.put(&self.keyspaces.system, expiry_note(at, generation), number.to_be_bytes())?;
+    /// Notes that a collection expires, where it is and at which key.
+    fn note_expiry(&mut self, at_ms: u64, generation: u64, key: &[u8]) -> Outcome<()> {
+        let number = self.keyspaces.physical(self.database) as u32;
+        let value = [&number.to_be_bytes()[..], key].concat();
+        self.transaction.put(&self.keyspaces.system, expiry_note(at_ms, generation), value)?;
+        self.wrote(16 + key.len());
+        Ok(())
+    }
+
+    /// Takes the note away that a collection expires.
+    fn forget_expiry(&mut self, at_ms: Option<u64>, generation: u64) -> Outcome<()> {
+        if let Some(at_ms) = at_ms {
+            self.transaction.delete(&self.keyspaces.system, expiry_note(at_ms, generation))?;
         }
         Ok(())
     }
 
     fn drop_elements(&mut self, expiry_ms: Option<u64>, collection: &Collection) -> Outcome<()> {
-        self.note_expiry(expiry_ms, None, collection.generation)?;
+        self.forget_expiry(expiry_ms, collection.generation)?;
         self.delete_generation(collection.generation, collection.count)
     }
 
@@ -308,8 +322,8 @@ impl<'t> Context<'t> {
         Ok(())
     }
 
-    /// Removes the elements of up to `limit` collections that have expired. Their keys are gone by
-    /// themselves. Returns how many there were.
+    /// Removes up to `limit` collections that have expired: the elements, and the keys too, which
+    /// would be seen again if the clock went back. Returns how many there were.
     ///
     /// # Errors
     /// Those of the engine.
@@ -317,15 +331,33 @@ impl<'t> Context<'t> {
         let (from, to) = (expiry_note(0, 0), expiry_note(self.now_ms.saturating_add(1), 0));
         let notes = self.transaction.range(&self.keyspaces.system, from..to).take(limit);
         let found: Vec<(Slice, Slice)> = notes.collect::<Result<_, Error>>()?;
-        for (note, number) in &found {
-            let number = number.as_ref().try_into().map_or(0, u32::from_be_bytes);
+        for (note, value) in &found {
+            let (number, key) = value.split_first_chunk().unwrap_or((&[0; 4], &[]));
+            let number = u32::from_be_bytes(*number);
             let generation = note.get(9..).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
             self.pair = self.keyspaces.pair(number as usize)?;
             self.delete_generation(generation, u64::MAX)?;
+            self.forget_swept(key, generation)?;
             self.transaction.delete(&self.keyspaces.system, note)?;
         }
         self.switch(self.database)?;
         Ok(found.len())
+    }
+
+    /// Deletes what is stored at the key, unless it is something else than that collection.
+    fn forget_swept(&mut self, key: &[u8], generation: u64) -> Outcome<()> {
+        let place = key_of(self.keyspaces.seed, key);
+        let stored = self.transaction.get(&self.pair.keys, &place)?;
+        // An expired entry is hidden by the engine, and covered by a delete like any other.
+        let is_other = stored.is_some_and(|stored| match Entry::decode(stored) {
+            Some(Entry { body: Body::Collection(collection), .. }) => collection.generation != generation,
+            _ => true,
+        });
+        if !is_other {
+            self.transaction.delete(&self.pair.keys, place)?;
+            self.wrote(key.len());
+        }
+        Ok(())
     }
 
     // Collections.
@@ -376,7 +408,7 @@ impl<'t> Context<'t> {
     pub fn close(&mut self, open: &Open) -> Outcome<()> {
         if open.collection.count == 0 {
             if open.stored.is_some() {
-                self.note_expiry(open.expiry_ms, None, open.collection.generation)?;
+                self.forget_expiry(open.expiry_ms, open.collection.generation)?;
                 self.forget(&open.key)?;
             }
             return Ok(());
@@ -547,6 +579,15 @@ impl<'t> Context<'t> {
             true
         })?;
         Ok(count)
+    }
+
+    /// About how many keys there are, at a price that does not grow with them. What the
+    /// transaction has written is not among them.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn estimate_keys(&self) -> Outcome<u64> {
+        Ok(self.pair.keys.approximate_count(..)?)
     }
 
     /// Deletes all keys.

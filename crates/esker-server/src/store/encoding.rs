@@ -15,7 +15,7 @@
 //!                               | "generation"            value: the next generation (8)
 //!                               | "swapped"               value: N of each logical database (4 each)
 //!                               | 'x' expiry(8) generation(8)
-//!                                                         a collection that expires; value: N (4)
+//!                                                         a collection that expires; value: N (4) key
 //! place      := the upper 48 bits of XXH3 with the seed of the database, big-endian, never 0
 //! generation := 8 bytes, big-endian: one for each collection ever made, never used again
 //! score      := 8 bytes: the bits of the number, so changed that their order is that of numbers

@@ -133,9 +133,12 @@ impl Keyspaces {
     /// # Errors
     /// Those of the engine.
     pub fn swap(&mut self, transaction: &mut Transaction, first: usize, second: usize) -> Result<(), Error> {
-        self.mapping.swap(first, second);
-        let stored: Vec<u8> = self.mapping.iter().flat_map(|&number| (number as u32).to_be_bytes()).collect();
-        transaction.put(&self.system, "swapped", stored)
+        let mut mapping = self.mapping.clone();
+        mapping.swap(first, second);
+        let stored: Vec<u8> = mapping.iter().flat_map(|&number| (number as u32).to_be_bytes()).collect();
+        transaction.put(&self.system, "swapped", stored)?;
+        self.mapping = mapping;
+        Ok(())
     }
 
     /// The database of the engine.
