@@ -397,6 +397,8 @@ fn readers_older_than_the_first_keyspace_with_expiry_have_a_time_where_they_need
     let sessions = open_sessions(&db);
     transaction.put_with_ttl(&sessions, "k", "v", seconds(5)).expect("put");
     assert_eq!(transaction.get(&sessions, "k").expect("get").as_deref(), Some(&b"v"[..]), "its own write lives");
+    transaction.put_until(&sessions, "past", "v", at(0) - SECOND).expect("put");
+    assert_eq!(transaction.get(&sessions, "past").expect("get"), None, "its time had passed");
     sessions.put_with("k", "other", &for_seconds(5)).expect("put");
     assert_eq!(snapshot.get(&sessions, "k").expect("get"), None, "it is older than the keyspace");
     assert_eq!(snapshot.get(&names, "a").expect("get").as_deref(), Some(&b"1"[..]));

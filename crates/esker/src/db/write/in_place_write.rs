@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::base::batch::{Operation, encode};
     use crate::db::background::flush;
-    use crate::db::lifecycle::{keyspaces, open};
+    use crate::db::lifecycle::{keyspaces, open, settings};
     use crate::db::state::thread_gate::{SLOTS, slot_of_this_thread};
     use crate::db::write::batch_size::{reservation_bytes, start_record};
     use crate::db::write::commit::{Content, commit};
@@ -144,6 +144,12 @@ mod tests {
         assert!(write(&inner, &adding, Kind::Merge, b"k", &[1; 8], &unlogged).unwrap());
         drop(Barrier::raise(&inner));
         assert!(put(&plain), "it is gone");
+        let other = keyspaces::open_or_create(&inner, "other", KeyspaceOptions::default()).unwrap();
+        settings::set_ttl(&inner, &other, crate::base::expiry::Ttl::Enabled { default: None }).unwrap();
+        assert!(!other.puts_in_place() && !put(&other), "an entry that expires may be there");
+        let more = keyspaces::open_or_create(&inner, "more", KeyspaceOptions::default()).unwrap();
+        settings::set_merge_operator(&inner, &more, Arc::new(crate::merge_operator::UInt64Add)).unwrap();
+        assert!(!more.puts_in_place() && !put(&more), "an operand may be there");
         Barrier::raise(&inner).keep();
         assert!(!put(&plain), "it would be acknowledged and lost");
     }
