@@ -37,7 +37,9 @@ struct Arguments {
 
 fn arguments() -> Result<Arguments, Box<dyn Error>> {
     let mut given = std::env::args().skip(1);
-    let directory = given.next().ok_or("name a directory on the device to measure")?.into();
+    // An option in its place would become a directory of that name.
+    let is_directory = |first: &String| !first.starts_with('-');
+    let directory = given.next().filter(is_directory).ok_or("name a directory on the device to measure")?.into();
     let mut arguments =
         Arguments { directory, seconds: 5, writers: vec![1, 64], value_bytes: 100, one_database: false };
     while let Some(flag) = given.next() {

@@ -220,7 +220,7 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
 fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
     for (id, record) in &next.keyspaces {
         if let Some(known) = state.keyspaces.get_mut(id)
-            && let Some(keyspace) = keyspaces::find(inner, &record.name)
+            && let Some(keyspace) = keyspaces::find(inner, &record.name).filter(|found| found.id == *id)
         {
             settings::take_over(inner, &keyspace, known, record);
             (known.ttl, known.operator) = (record.ttl, record.operator.clone());
