@@ -33,8 +33,8 @@ impl Keyspace {
 
     /// Gives a keyspace that was created without a merge operator this one. Durable when it
     /// returns, as [`Keyspace::set_ttl`]. Does nothing where the keyspace has an operator of that
-    /// name, but supply it if the keyspace was opened without. Until the next open, additions without
-    /// log take the writer lock.
+    /// name, but supply it if the keyspace was opened without. Until the next open, additions
+    /// without log take the writer lock.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace has an operator of another name, or if the name is none.
