@@ -1,19 +1,17 @@
 //! What the log keeps for readers of changes, and when it goes: `archive.rs` has the segments.
 
 use super::archive::Expendable;
-use super::writer::{LogSync, Position};
+use super::writer::LogSync;
 use crate::base::key::Sequence;
-use crate::error::Result;
 
 impl LogSync {
     /// Where changes are kept, keeps the segments before `floor`, which a durable manifest must
-    /// name, with everything in them on the device. To be called before [`LogSync::release`].
-    pub fn archive(&self, floor: u64, now_ms: u64) -> Result<()> {
+    /// name. To be called before [`LogSync::release`]. Everything in them is on the device: where
+    /// changes are kept, a flush and a drop sync the log before the edit that raises the floor.
+    pub fn archive(&self, floor: u64, now_ms: u64) {
         if !self.keeps_changes() {
-            return Ok(());
+            return;
         }
-        // Nearly always it is: a flush syncs the log before its manifest edit.
-        self.sync_to(Position { segment: floor, offset: 0 })?;
         let mut gone = Vec::new();
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|old| old.segment.number < floor) {
@@ -26,7 +24,6 @@ impl LogSync {
         drop(state);
         // Closing a file takes a mapping down, which takes a while.
         drop(gone);
-        Ok(())
     }
 
     /// Whether segments are kept for readers of changes.

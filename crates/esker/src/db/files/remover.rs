@@ -153,8 +153,7 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     if log.keeps_changes() {
-        let archived = log.archive(floor, inner.options.clock.now_ms());
-        archived.map_err(|error| inner.error_state.poison(error))?;
+        log.archive(floor, inner.options.clock.now_ms());
         for path in inner.kept_blobs.take_unneeded(log.oldest_segment()) {
             let _ = inner.options.env.remove(&path);
         }
