@@ -426,7 +426,7 @@ fn writers_and_readers_in_many_threads_see_each_batch_once() {
             scope.spawn(move || {
                 let mut changes = db.changes(0).unwrap();
                 let mut next = [0u64; WRITERS as usize];
-                while next.iter().any(|next| *next < BATCHES) {
+                loop {
                     for batch in changes.by_ref() {
                         let batch = batch.unwrap();
                         assert_eq!(batch.changes.len(), 2);
@@ -436,7 +436,10 @@ fn writers_and_readers_in_many_threads_see_each_batch_once() {
                         assert_eq!(value[..], next[key[0] as usize].to_le_bytes());
                         next[key[0] as usize] += 1;
                     }
-                    changes.wait(Duration::from_secs(300)).unwrap();
+                    if next.iter().all(|next| *next == BATCHES) {
+                        break;
+                    }
+                    assert!(changes.wait(Duration::from_secs(300)).unwrap(), "told of no more after {next:?}");
                 }
             });
         }
