@@ -526,6 +526,34 @@ mod tests {
     struct One(u32);
     struct Other;
 
+    struct Pair(&'static [u8]);
+
+    impl Object for Pair {
+        const NAME: &'static str = "a pair";
+    }
+
+    impl Lender for Pair {
+        const KIND: NonZero<u32> = NonZero::<u32>::MIN;
+
+        fn loan(&mut self) -> Option<(&[u8], &[u8])> {
+            (!self.0.is_empty()).then(|| (self.0, &self.0[1..]))
+        }
+    }
+
+    struct OtherPair;
+
+    impl Object for OtherPair {
+        const NAME: &'static str = "an other pair";
+    }
+
+    impl Lender for OtherPair {
+        const KIND: NonZero<u32> = NonZero::<u32>::MAX;
+
+        fn loan(&mut self) -> Option<(&[u8], &[u8])> {
+            None
+        }
+    }
+
     impl Object for One {
         const NAME: &'static str = "a one";
     }
@@ -605,5 +633,99 @@ mod tests {
         let used = get::<One>(handle).unwrap();
         drop(remove::<One>(handle).unwrap());
         assert_eq!(used.0, 7);
+    }
+
+    #[test]
+    fn what_is_lent_is_that_of_the_last_call() {
+        let text: &'static [u8] = b"lent";
+        let handle = insert_owned(Box::new(Pair(b""))).unwrap();
+        assert_eq!(loan::<Pair>(handle), Ok(None));
+        with(handle, |pair: &mut Pair| pair.0 = text).unwrap();
+        let found = loan::<Pair>(handle).unwrap().unwrap();
+        assert_eq!(found, Loan { key: (text.as_ptr(), 4), value: (text[1..].as_ptr(), 3) });
+        // Without the lock of the slot, which this thread has here.
+        with(handle, |_: &mut Pair| assert_eq!(loan::<Pair>(handle), Err(HandleError::Within { expected: "a pair" })))
+            .unwrap();
+        let (slot, _) = find(handle, "").unwrap();
+        let held = slot.occupant.write();
+        assert_eq!(loan::<Pair>(handle), Ok(Some(found)), "it takes no lock");
+        drop(held);
+        let end: fn(&mut Pair) = |pair| pair.0 = b"";
+        with(handle, end).unwrap();
+        assert_eq!(loan::<Pair>(handle), Ok(None));
+        assert!(remove_owned::<Pair>(handle).is_ok());
+        assert_eq!(loan::<Pair>(handle), Err(HandleError::Closed { expected: "a pair" }));
+        let next = insert_owned(Box::new(Pair(text))).unwrap();
+        assert!(loan::<Pair>(next).unwrap().is_some(), "what lends from its beginning on");
+        assert_eq!(loan::<Pair>(handle), Err(HandleError::Closed { expected: "a pair" }));
+        assert!(remove_owned::<Pair>(next).is_ok());
+    }
+
+    #[test]
+    fn shared_and_owned_objects_are_told_apart() {
+        let owned = insert_owned(Box::new(Pair(b"lent"))).unwrap();
+        let shared = insert(Arc::new(One(1))).unwrap();
+        let no_one = HandleError::OtherType { expected: "a one", found: "a pair" };
+        assert_eq!(get::<One>(owned).map(drop), Err(no_one));
+        assert_eq!(remove::<One>(owned).map(drop), Err(no_one));
+        assert!(matches!(get::<Pair>(owned), Err(HandleError::OtherType { .. })), "nothing shares it");
+        let no_pair = HandleError::OtherType { expected: "a pair", found: "a one" };
+        assert_eq!(with(shared, |_: &mut Pair| ()), Err(no_pair));
+        assert_eq!(loan::<Pair>(shared), Err(no_pair));
+        assert_eq!(remove_owned::<Pair>(shared).map(drop), Err(no_pair));
+        let no_other = HandleError::OtherType { expected: "an other pair", found: "a pair" };
+        assert_eq!(loan::<OtherPair>(owned), Err(no_other));
+        assert_eq!(with(owned, |_: &mut OtherPair| ()), Err(no_other));
+        assert!(matches!(loan::<Pair>(0), Err(HandleError::Null { .. })));
+        assert!(matches!(loan::<Pair>(usize::MAX), Err(HandleError::NoHandle { .. })));
+        assert!(remove::<One>(shared).is_ok() && remove_owned::<Pair>(owned).is_ok());
+    }
+
+    #[test]
+    fn a_call_from_inside_of_a_call_of_the_same_object_is_refused() {
+        let handle = insert_owned(Box::new(Pair(b"lent"))).unwrap();
+        let inside = with(handle, |_: &mut Pair| {
+            let again = with(handle, |_: &mut Pair| ());
+            let closed = remove_owned::<Pair>(handle).map(drop);
+            (again, closed, get::<One>(handle).map(drop))
+        });
+        let within = HandleError::Within { expected: "a pair" };
+        let of_another_type = HandleError::Within { expected: "a one" };
+        assert_eq!(inside, Ok((Err(within), Err(within), Err(of_another_type))));
+        assert!(remove_owned::<Pair>(handle).is_ok());
+    }
+
+    #[test]
+    fn a_panic_ends_what_is_lent_and_leaves_the_object() {
+        let handle = insert_owned(Box::new(Pair(b"lent"))).unwrap();
+        let text = crate::contain::contained(|| {
+            with(handle, |pair: &mut Pair| {
+                pair.0 = b"";
+                panic!("in the middle");
+            })
+        });
+        assert_eq!(text, Err("in the middle".to_owned()));
+        assert_eq!(loan::<Pair>(handle), Ok(None));
+        assert_eq!(with(handle, |pair: &mut Pair| pair.0.len()), Ok(0), "and it is in use no more");
+        assert!(remove_owned::<Pair>(handle).is_ok());
+    }
+
+    #[test]
+    fn a_close_waits_for_a_call_of_another_thread() {
+        let handle = insert_owned(Box::new(Pair(b"lent"))).unwrap();
+        let (is_inside, inside) = std::sync::mpsc::channel();
+        let (end, is_ended) = std::sync::mpsc::channel();
+        let call = std::thread::spawn(move || {
+            with(handle, |pair: &mut Pair| {
+                is_inside.send(()).unwrap();
+                is_ended.recv().unwrap();
+                pair.0 = b"x";
+            })
+        });
+        inside.recv().unwrap();
+        let close = std::thread::spawn(move || remove_owned::<Pair>(handle).map(|pair| pair.0));
+        end.send(()).unwrap();
+        assert_eq!(call.join().unwrap(), Ok(()));
+        assert_eq!(close.join().unwrap(), Ok(&b"x"[..]));
     }
 }

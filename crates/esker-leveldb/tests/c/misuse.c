@@ -106,8 +106,28 @@ static void read_empty(const char *bytes, size_t length) {
   }
 }
 
+/* An iterator that the comparator uses while a call of it compares, and how often that was refused. */
+static leveldb_iterator_t *used_within = NULL;
+static int refused = 0;
+
+static void use_within(void) {
+  leveldb_iterator_t *iter = used_within;
+  used_within = NULL;
+  size_t length = 7;
+  leveldb_iter_next(iter);
+  leveldb_iter_destroy(iter);
+  CHECK(!leveldb_iter_valid(iter));
+  CHECK(leveldb_iter_key(iter, &length) != NULL && length == 0);
+  char *error = NULL;
+  leveldb_iter_get_error(iter, &error);
+  CHECK(error != NULL && strstr(error, "in use by the call that this one is made from") != NULL);
+  leveldb_free(error);
+  refused++;
+}
+
 static int compare_read(void *state, const char *a, size_t a_length, const char *b, size_t b_length) {
   ++*(int *)state;
+  if (used_within != NULL) use_within();
   read_empty(a, a_length);
   read_empty(b, b_length);
   int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
@@ -196,6 +216,10 @@ static void functions(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writ
     read_empty(value, length);
   }
   CHECK(empty_seen == 3);
+  used_within = iter;
+  leveldb_iter_seek(iter, "a", 1);
+  CHECK(refused == 1 && leveldb_iter_valid(iter));
+  CHECK(memcmp(leveldb_iter_key(iter, &length), "a", 1) == 0 && length == 1);
   leveldb_iter_destroy(iter);
   /* What an open database uses ends with it, though the handles are gone. */
   leveldb_comparator_destroy(order);
