@@ -8,6 +8,7 @@ const { encoded, formatOf, timeToLive } = require('./lib/encoded')
 const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
 const { openOptions } = require('./lib/options')
 const { rangeOf } = require('./lib/range')
+const { ReadQueue } = require('./lib/read-queue')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
 const { WriteQueue, MANY_OPERATIONS } = require('./lib/write-queue')
 
@@ -37,6 +38,7 @@ const MANIFEST = {
 class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
+  #reads = new ReadQueue(this.#database)
   #writes = new WriteQueue(this.#database)
 
   constructor(location, options) {
@@ -53,12 +55,20 @@ class EskerLevel extends AbstractLevel {
   }
 
   async _close() {
+    this.#reads.send()
     await this.#writes.drained()
     return this.#database.close()
   }
 
   _get(key, options) {
-    return this.#database.get(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
+    const [data, format, snapshot] = [
+      encoded(key),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    ]
+    const alone = () => this.#database.get(data, format, snapshot)
+    if (snapshot !== undefined) return alone()
+    return this.#reads.read(alone, (reads) => reads.get(data, format))
   }
 
   _getSync(key, options) {
@@ -78,7 +88,10 @@ class EskerLevel extends AbstractLevel {
   }
 
   _has(key, options) {
-    return this.#database.has(encoded(key), snapshotOf(options))
+    const [data, snapshot] = [encoded(key), snapshotOf(options)]
+    const alone = () => this.#database.has(data, snapshot)
+    if (snapshot !== undefined) return alone()
+    return this.#reads.read(alone, (reads) => reads.has(data))
   }
 
   _hasMany(keys, options) {

@@ -5,6 +5,7 @@ use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
 use crate::options::OpenOptions;
 use crate::range::key_range;
+use crate::reads::{Answers, Reads};
 use crate::snapshot::{Snapshot, reader};
 use crate::values::{Format, Found, FoundMany, Input, bytes};
 use crate::work::{Answer, Work, guarded, run};
@@ -126,6 +127,14 @@ impl Database {
             let snapshot = snapshot.unwrap_or_else(|| call.db.snapshot());
             keys.iter().map(|key| has(&call, Some(&snapshot), key)).collect()
         })
+    }
+
+    /// Makes reads, each by itself, and leaves none: an array with the answer to each.
+    #[napi]
+    pub fn read_all(&self, reads: &Reads) -> AsyncTask<Work<Answers>> {
+        let make = reads.take();
+        let call = self.state.begin();
+        run(move || Ok(make(&*call?)))
     }
 
     /// When the value of a key expires, in milliseconds of the wall clock: infinite if never, none
