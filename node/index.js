@@ -23,11 +23,14 @@ const MANIFEST = {
   errorIfExists: true,
   permanence: true,
   additionalMethods: {
+    approximateCount: true,
     approximateSize: true,
     compactRange: true,
     expiresAt: true,
     merge: true,
     persist: true,
+    setMergeOperator: true,
+    setTtl: true,
     touch: true
   },
   signals: { iterators: true }
@@ -158,6 +161,23 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => {
       return this.#database.approximateSize(this.#key(start, options), this.#key(end, options))
     })
+  }
+
+  async approximateCount(start, end, options) {
+    return this.#whenOpen(() => {
+      return this.#database.approximateCount(this.#key(start, options), this.#key(end, options))
+    })
+  }
+
+  async setTtl(ttl) {
+    if (ttl !== true && typeof ttl !== 'number')
+      throw new TypeError("The first argument 'ttl' must be true or a number of milliseconds")
+    return this.#whenOpen(() => this.#database.setTtl(ttl === true ? undefined : ttl))
+  }
+
+  async setMergeOperator(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    return this.#whenOpen(() => this.#database.setMergeOperator(name))
   }
 
   async compactRange(start, end, options) {
