@@ -269,6 +269,44 @@ static void fork_before_open(leveldb_options_t *options) {
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* A process that ends with all open loses nothing, and leaves no lock. Returns the directory. */
+static const char *exit_while_open(leveldb_options_t *options) {
+  static char directory[4200];
+  snprintf(directory, sizeof directory, "%s-of-exit", path);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    leveldb_t *db = leveldb_open(options, directory, &err);
+    leveldb_readoptions_t *reads = leveldb_readoptions_create();
+    leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+    leveldb_put(db, writes, "k", 1, "v", 1, &err);
+    CHECK(err == NULL);
+    leveldb_iter_seek_to_first(leveldb_create_iterator(db, reads));
+    CHECK(leveldb_create_snapshot(db) != NULL);
+    exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  return directory;
+}
+
+/* What such a process has left, and two opens at once. */
+static void opens(const char *directory, leveldb_options_t *options, leveldb_readoptions_t *reads) {
+  leveldb_t *db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  size_t length;
+  char *value = leveldb_get(db, reads, "k", 1, &length, &err);
+  CHECK(value != NULL && length == 1 && *value == 'v');
+  leveldb_free(value);
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("already held by process");
+  leveldb_close(db);
+  db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  leveldb_close(db);
+}
+
 static void arguments(leveldb_t *db, leveldb_options_t *options, leveldb_readoptions_t *reads,
                       leveldb_writeoptions_t *writes) {
   static char long_key[(1 << 20) + 1];
@@ -438,6 +476,8 @@ int main(int argc, char **argv) {
   leveldb_readoptions_t *reads = leveldb_readoptions_create();
   leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
   fork_before_open(options);
+  const char *left = exit_while_open(options);
+  opens(left, options, reads);
   foreign(options);
   foreign_damaged(options);
   functions(reads, writes);
