@@ -75,10 +75,10 @@ pub(crate) fn keyspace_options_or_default(options: *const esker_keyspace_options
     Ok(esker_keyspace_options::get(options)?.0.wait().options.clone())
 }
 
-/// Gives a keyspace the merge operator that these options have, of which nothing else is used. Durable
-/// when it returns. Does nothing where the keyspace has an operator of that name, but supply it if
-/// the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none, and where the
-/// keyspace has another one that the engine does not replace.
+/// Gives a keyspace the merge operator that these options have, of which nothing else is used.
+/// Durable when it returns. Does nothing where the keyspace has an operator of that name, but
+/// supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none,
+/// and where the keyspace has another one that the engine does not replace.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_keyspace_set_merge_operator(
     keyspace: *mut esker_keyspace,

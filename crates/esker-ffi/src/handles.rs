@@ -11,13 +11,14 @@
 //! The mark is odd: no pointer to anything that C aligns has it.
 //!
 //! Threads: most objects are shared. A call holds a reference to its object, so that a close in
-//! another thread waits for no call and frees nothing under one. Others are owned by their slot, for
-//! what one thread at a time uses, often: a call holds the lock of the slot, which is all that it
-//! takes, and a close waits for it. What such an object lends is read without a lock (`lent.rs`).
+//! another thread waits for no call and frees nothing under one. Others are owned by their slot,
+//! for what one thread at a time uses, often: a call holds the lock of the slot, which is all that
+//! it takes, and a close waits for it. What such an object lends is read without a lock
+//! (`lent.rs`).
 //!
-//! Lock order: the lock of a slot, then, in a call of an owned object, whatever that takes; the lock
-//! of the free slots, then nothing. A call that is made from inside of one of the same owned object
-//! fails, and waits for nothing.
+//! Lock order: the lock of a slot, then, in a call of an owned object, whatever that takes; the
+//! lock of the free slots, then nothing. A call that is made from inside of one of the same owned
+//! object fails, and waits for nothing.
 
 use crate::lent::{Lent, Loan};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -432,8 +433,8 @@ pub fn with<T: Lender, R>(handle: usize, call: impl FnOnce(&mut T) -> R) -> Resu
     Ok(result)
 }
 
-/// The key and the value that the object of a handle lends, if it lends any. It takes no lock: where
-/// another thread moves the object meanwhile, what is found is not to be followed.
+/// The key and the value that the object of a handle lends, if it lends any. It takes no lock:
+/// where another thread moves the object meanwhile, what is found is not to be followed.
 ///
 /// # Errors
 /// If it names none of this type.

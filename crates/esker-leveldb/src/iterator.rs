@@ -14,8 +14,8 @@ use std::ffi::c_char;
 use std::num::NonZero;
 use std::ptr;
 
-/// An iterator. One call at a time uses it; its slot of the table of handles owns it, so that a step
-/// takes one lock, and what reads the key and the value none.
+/// An iterator. One call at a time uses it; its slot of the table of handles owns it, so that a
+/// step takes one lock, and what reads the key and the value none.
 pub(crate) struct Iterator(Mutex<Position>);
 
 /// Its cursor, if it could be made, and what failed last.
