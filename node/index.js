@@ -42,7 +42,7 @@ class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
   #reads = new ReadQueue(this.#database)
-  #writes = new WriteQueue(this.#database)
+  #writes = new WriteQueue(this.#database, this.#reads)
 
   constructor(location, options) {
     super(MANIFEST, options)

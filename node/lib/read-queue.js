@@ -5,7 +5,7 @@ const binding = require('./binding')
 
 // Reads of one call to the pool: many enough that the way there costs little for each, and few
 // enough that several threads get some.
-const MANY_READS = 100
+const MANY_READS = 25
 
 /**
  * The reads of a database on their way to the pool. The first one of a turn of the event loop goes

@@ -47,16 +47,14 @@ impl Reads {
     pub fn take(&self) -> impl FnOnce(&OpenDatabase) -> Answers + Send + use<> {
         let reads = std::mem::take(&mut *self.0.lock());
         move |database| {
-            let gets = reads.iter().filter(|read| read.format.is_some()).map(|read| &read.key);
-            // At once, so that misses of the cache overlap.
-            let mut values = database.keyspace.multi_get(gets).into_iter();
-            let mut answer = |read: &Read| {
+            // One by one: reads that need no common moment take no lock of the writers.
+            let answer = |read: &Read| {
                 let Some(format) = read.format else {
                     return Ok(OneAnswer::Has(database.keyspace.contains_key(&read.key)?));
                 };
-                // Copied here, in the pool: the bytes may be those of a mapped file.
-                let value = values.next().transpose()?.flatten().map(|value| value.to_vec());
-                Ok(OneAnswer::Value(Found { value, format }))
+                let mut value = Vec::new();
+                let is_found = database.keyspace.get_into(&read.key, &mut value)?;
+                Ok(OneAnswer::Value(Found { value: is_found.then_some(value), format }))
             };
             // A failure of one of them says nothing about the others.
             Answers(reads.iter().map(|read| guarded(|| answer(read))).collect())

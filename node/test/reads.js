@@ -2,6 +2,9 @@
 
 // Reads that are made together: each has its own answer.
 
+// One thread makes the calls in the order in which they enter the pool.
+process.env.UV_THREADPOOL_SIZE = '1'
+
 const test = require('tape')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
@@ -120,5 +123,20 @@ test('reads see the writes whose promises were settled before', async function (
     if (seen.some((value) => value !== String(i))) return t.fail(`${seen} behind ${i}`)
   }
   t.pass('always')
+  await db.close()
+})
+
+test('a read that is called before a write goes before it', async function (t) {
+  // A tick comes before a microtask in a timer, and not behind an `await`.
+  const db = await opened()
+  const wrong = []
+  for (let i = 0; i < 50; i++) {
+    await db.put('a', `before ${i}`)
+    const seen = await new Promise((resolve) =>
+      setTimeout(() => resolve(Promise.all([db.get('x'), db.get('a'), db.put('a', 'after')])), 0)
+    )
+    if (seen[1] !== `before ${i}`) wrong.push(seen[1])
+  }
+  t.same(wrong, [])
   await db.close()
 })
