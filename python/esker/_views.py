@@ -102,7 +102,7 @@ class Change(NamedTuple):
     key: Optional[bytes] = None
     #: The value of a put, the operand of a merge.
     value: Optional[bytes] = None
-    #: When the key expires, if it does.
+    #: When the key expires, if it does; `datetime.max` if that is later.
     expires: Optional[datetime.datetime] = None
     #: The operand was combined with no value.
     is_first: bool = False

@@ -29,8 +29,11 @@ fn in_pieces(
     loop {
         open.check(py)?;
         let left = end.map_or(PIECE, |end| end.saturating_duration_since(Instant::now()));
-        if wait(left.min(PIECE))? {
-            return Ok(true);
+        match wait(left.min(PIECE)) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            // The close of the database is the reason, where it is one.
+            Err(error) => return Err(open.check(py).err().unwrap_or(error)),
         }
         if left < PIECE {
             return Ok(false);
@@ -122,7 +125,17 @@ fn object<'py>(class: &Bound<'py, PyAny>, change: &EngineChange) -> PyResult<Bou
     let py = class.py();
     let fields = PyDict::new(py);
     let set_expiry = |expiry: &Expiry| match expiry {
-        Expiry::At(time) => fields.set_item("expires", *time),
+        // One that `datetime` cannot hold is its last one: a batch is never lost for it.
+        Expiry::At(time) => match (*time).into_pyobject(py) {
+            Ok(time) => fields.set_item("expires", time),
+            Err(_) => {
+                let datetime = py.import("datetime")?;
+                let utc = PyDict::new(py);
+                utc.set_item("tzinfo", datetime.getattr("timezone")?.getattr("utc")?)?;
+                let last = datetime.getattr("datetime")?.getattr("max")?.call_method("replace", (), Some(&utc))?;
+                fields.set_item("expires", last)
+            }
+        },
         _ => Ok(()),
     };
     let kind = match &change.operation {
