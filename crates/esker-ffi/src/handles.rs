@@ -433,6 +433,25 @@ pub fn with<T: Lender, R>(handle: usize, call: impl FnOnce(&mut T) -> R) -> Resu
     Ok(result)
 }
 
+/// What the object of a handle lends, if it lends anything and the handle names one of this type:
+/// no lock, and no code of the object. Where there is none, [`loan`] says why.
+///
+/// ```
+/// # use esker_ffi::handles::{self, Lender, Object};
+/// # struct Position;
+/// # impl Object for Position { const NAME: &'static str = "a position"; }
+/// # impl Lender for Position {
+/// #     const KIND: std::num::NonZero<u32> = std::num::NonZero::<u32>::MIN;
+/// #     fn loan(&mut self) -> Option<(&[u8], &[u8])> { None }
+/// # }
+/// assert!(handles::lent::<Position>(0).is_none());
+/// ```
+#[inline]
+pub fn lent<T: Lender>(handle: usize) -> Option<Loan> {
+    let (slot, parts) = find(handle, T::NAME).ok()?;
+    slot.lent.loan(parts.generation, T::KIND)
+}
+
 /// The key and the value that the object of a handle lends, if it lends any. It takes no lock:
 /// where another thread moves the object meanwhile, what is found is not to be followed.
 ///

@@ -155,11 +155,10 @@ pub unsafe extern "C" fn leveldb_iter_value(iter: *const leveldb_iterator_t, vle
 /// What the iterator is at.
 #[inline]
 fn lent(function: &str, iter: *const leveldb_iterator_t) -> Option<Loan> {
-    let find = || handles::loan::<Iterator>(iter.addr());
-    match fork::check().map(|()| find()) {
-        Ok(Ok(loan)) => loan,
-        // The same again, to tell what is wrong.
-        _ => told(function, || Ok(find()?)).flatten(),
+    match handles::lent::<Iterator>(iter.addr()) {
+        Some(loan) if fork::check().is_ok() => Some(loan),
+        // The rest calls the engine, or is a mistake.
+        _ => told(function, || Ok(handles::loan::<Iterator>(iter.addr())?)).flatten(),
     }
 }
 
