@@ -399,6 +399,13 @@ static void as_before(void) {
   OK(esker_keyspace_put(names, TEXT("b"), TEXT("2"), NULL));
   esker_changes *changes;
   OK(esker_db_changes(db, 0, false, &changes));
+  const esker_change *batch;
+  size_t count;
+  for (int i = 0; i < 3; i++) {
+    OK(esker_changes_next(changes, &batch, &count));
+    CHECK(count == (i < 2 ? 1 : 0));
+    CHECK(i == 2 || memcmp(batch[0].key.data, &"ab"[i], 1) == 0);
+  }
   OK(esker_changes_destroy(changes));
   OK(esker_keyspace_destroy(names));
   OK(esker_db_close(db));
