@@ -114,6 +114,30 @@ func TestMergeOperators(t *testing.T) {
 	that(t, scanned(t, words.All()) == "good=v", "all else is there")
 }
 
+func TestAMergeOperatorForAKeyspaceThatExists(t *testing.T) {
+	db := open(t)
+	best, words := keyspace(t, db, "best"), keyspace(t, db, "words")
+	must(t, best.Put(b("k"), b("5")))
+	must(t, words.Put(b("k"), b("one")))
+	for _, none := range []esker.KeyspaceOption{nil, esker.ReverseOrder(), esker.WithMergeOperator(nil), esker.BuiltInMerge("none")} {
+		is(t, best.SetMergeOperator(none), esker.ErrInvalidArgument)
+	}
+	must(t, best.SetMergeOperator(esker.BuiltInMerge(esker.MergeMax)))
+	must(t, best.SetMergeOperator(esker.BuiltInMerge(esker.MergeMax)))
+	must(t, words.SetMergeOperator(esker.WithMergeOperator(&longest{})))
+	must(t, best.Merge(b("k"), b("7")))
+	must(t, words.Merge(b("k"), b("three")))
+	value, err := best.Get(b("k"))
+	must(t, err)
+	equal(t, value, "7")
+	value, err = words.Get(b("k"))
+	must(t, err)
+	equal(t, value, "three")
+	name, err := words.MergeOperator()
+	must(t, err)
+	that(t, name == (&longest{}).Name(), name)
+}
+
 func TestBuiltInMergeOperators(t *testing.T) {
 	db := open(t)
 	hits := keyspace(t, db, "hits", esker.BuiltInMerge(esker.MergeUint64Add))

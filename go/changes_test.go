@@ -11,6 +11,34 @@ import (
 	"esker"
 )
 
+// A program that opens the database in between keeps what is kept.
+func TestChangesAreKeptAsBefore(t *testing.T) {
+	path := t.TempDir()
+	for number, retention := range []esker.Option{
+		esker.KeepChangesBytes(1 << 20), esker.KeepChangesAsBefore(), esker.KeepChangesBytes(1 << 20),
+	} {
+		db, err := esker.Open(path, retention)
+		must(t, err)
+		names := keyspace(t, db, "names")
+		must(t, names.Put(b(fmt.Sprint(number)), b("")))
+		changes, err := db.Changes(0)
+		must(t, err)
+		count := 0
+		for batch, err := changes.Next(); len(batch) > 0; batch, err = changes.Next() {
+			must(t, err)
+			count += len(batch)
+		}
+		that(t, count == number+1, fmt.Sprint(count))
+		must(t, changes.Close())
+		must(t, db.Close())
+	}
+	db, err := esker.Open(t.TempDir(), esker.KeepChangesAsBefore())
+	must(t, err)
+	defer db.Close()
+	_, err = db.Changes(0)
+	is(t, err, esker.ErrInvalidArgument)
+}
+
 func TestChanges(t *testing.T) {
 	ctx := context.Background()
 	clock := newClock()

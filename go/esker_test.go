@@ -284,6 +284,7 @@ func TestTimesToLive(t *testing.T) {
 	must(t, plain.Put(b("k"), b("v"), esker.TTL(time.Second)))
 	must(t, plain.Close())
 	is(t, plain.SetTTL(0), esker.ErrClosed)
+	is(t, plain.SetMergeOperator(esker.BuiltInMerge(esker.MergeMax)), esker.ErrClosed)
 }
 
 func TestScans(t *testing.T) {

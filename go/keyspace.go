@@ -127,6 +127,22 @@ func (k *Keyspace) SetTTL(byDefault time.Duration) error {
 	return k.run(func() C.esker_code { return C.esker_keyspace_set_ttl(k.handle.c, ms) })
 }
 
+// SetMergeOperator gives the keyspace the merge operator of an option: [BuiltInMerge] or
+// [WithMergeOperator]. It does nothing where the keyspace has an operator of that name, but supply it if
+// the keyspace was opened without. ErrInvalidArgument for another option, and where the keyspace has
+// another operator that the engine does not replace.
+func (k *Keyspace) SetMergeOperator(operator KeyspaceOption) error {
+	if operator == nil {
+		return invalid("no merge operator")
+	}
+	if err := k.usable(); err != nil {
+		return err
+	}
+	return withKeyspaceOptions([]KeyspaceOption{operator}, func(options *C.esker_keyspace_options) error {
+		return k.run(func() C.esker_code { return C.esker_keyspace_set_merge_operator(k.handle.c, options) })
+	})
+}
+
 // CompactionStyle is how the keyspace is compacted, and of FIFO the most bytes of tables.
 func (k *Keyspace) CompactionStyle() (style CompactionStyle, maxBytes uint64, err error) {
 	var number C.int32_t

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"esker"
@@ -44,6 +46,57 @@ func TestWrongArguments(t *testing.T) {
 	is(t, err, esker.ErrIO)
 	_, _, err = db.Property("a\x00b")
 	is(t, err, esker.ErrInvalidArgument)
+}
+
+// A process may end in any way with a database that is open: what was acknowledged is there, and the
+// lock is free. While the database is open, another process is refused.
+func TestProcessesThatEnd(t *testing.T) {
+	const variable, marker = "ESKER_TEST_END", "acknowledged"
+	if how := os.Getenv(variable); how != "" {
+		path := os.Getenv(variable + "_DIRECTORY")
+		db, err := esker.Open(path)
+		if how == "refused" {
+			is(t, err, esker.ErrLocked)
+			return
+		}
+		must(t, err)
+		names := keyspace(t, db, "names")
+		must(t, names.Put(b(marker), b(how)))
+		_, err = names.Cursor(esker.CursorOptions{})
+		must(t, err)
+		go func() {
+			for {
+				_ = names.Put(b("other"), nil)
+			}
+		}()
+		switch how {
+		case "exit":
+			os.Exit(0)
+		case "panic":
+			go panic("asked to")
+			select {}
+		case "kill":
+			must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		}
+		return
+	}
+	for _, how := range []string{"return", "exit", "panic", "kill"} {
+		path := t.TempDir()
+		run := func(how string) error {
+			command := exec.Command(os.Args[0], "-test.run=^TestProcessesThatEnd$")
+			command.Env = append(os.Environ(), variable+"="+how, variable+"_DIRECTORY="+path)
+			return command.Run()
+		}
+		err := run(how)
+		that(t, (err == nil) == (how == "return" || how == "exit"), fmt.Sprint(how, err))
+		db, err := esker.Open(path)
+		must(t, err)
+		value, err := keyspace(t, db, "names").Get(b(marker))
+		must(t, err)
+		equal(t, value, how)
+		must(t, run("refused"))
+		must(t, db.Close())
+	}
 }
 
 // More than a gigabyte is refused before it is read: the memory is never touched.

@@ -202,6 +202,15 @@ func KeepChangesFor(duration time.Duration) Option {
 	}
 }
 
+// KeepChangesAsBefore keeps the changes that are kept, all of them, as long as the database is open, and
+// none where none are: for a program that opens the database of another one for a moment. Opened
+// without any of the three, it would end the changes of the other.
+func KeepChangesAsBefore() Option {
+	return option(func(o *C.esker_options) C.esker_code {
+		return C.esker_options_set_keep_changes_as_before(o)
+	})
+}
+
 // WithComparator supplies an order for the keyspaces that were created with one of its name. It is
 // given once for each.
 func WithComparator(comparator Comparator) Option {

@@ -125,6 +125,19 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   approximateSize(start: KDefault, end: KDefault): Promise<number>
   approximateSize<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<number>
 
+  /** About how many keys there are from `start` to `end`, without the latter. Reads no file. */
+  approximateCount(start: KDefault, end: KDefault): Promise<number>
+  approximateCount<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<number>
+
+  /**
+   * Makes entries expire that are written from now on: after so many milliseconds, or with `true` if
+   * a put says so.
+   */
+  setTtl(ttl: true | number): Promise<void>
+
+  /** Gives the keyspace, which has none, the built-in merge operator of that name. */
+  setMergeOperator(name: string): Promise<void>
+
   /** Compacts the tables that hold the keys from `start` to `end`. */
   compactRange(start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<void>

@@ -8,6 +8,7 @@ const { encoded, formatOf, timeToLive } = require('./lib/encoded')
 const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
 const { openOptions } = require('./lib/options')
 const { rangeOf } = require('./lib/range')
+const { ReadQueue } = require('./lib/read-queue')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
 const { WriteQueue, MANY_OPERATIONS } = require('./lib/write-queue')
 
@@ -22,11 +23,14 @@ const MANIFEST = {
   errorIfExists: true,
   permanence: true,
   additionalMethods: {
+    approximateCount: true,
     approximateSize: true,
     compactRange: true,
     expiresAt: true,
     merge: true,
     persist: true,
+    setMergeOperator: true,
+    setTtl: true,
     touch: true
   },
   signals: { iterators: true }
@@ -37,7 +41,8 @@ const MANIFEST = {
 class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
-  #writes = new WriteQueue(this.#database)
+  #reads = new ReadQueue(this.#database)
+  #writes = new WriteQueue(this.#database, this.#reads)
 
   constructor(location, options) {
     super(MANIFEST, options)
@@ -53,12 +58,20 @@ class EskerLevel extends AbstractLevel {
   }
 
   async _close() {
+    this.#reads.send()
     await this.#writes.drained()
     return this.#database.close()
   }
 
   _get(key, options) {
-    return this.#database.get(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
+    const [data, format, snapshot] = [
+      encoded(key),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    ]
+    const alone = () => this.#database.get(data, format, snapshot)
+    if (snapshot !== undefined) return alone()
+    return this.#reads.read(alone, (reads) => reads.get(data, format))
   }
 
   _getSync(key, options) {
@@ -78,7 +91,10 @@ class EskerLevel extends AbstractLevel {
   }
 
   _has(key, options) {
-    return this.#database.has(encoded(key), snapshotOf(options))
+    const [data, snapshot] = [encoded(key), snapshotOf(options)]
+    const alone = () => this.#database.has(data, snapshot)
+    if (snapshot !== undefined) return alone()
+    return this.#reads.read(alone, (reads) => reads.has(data))
   }
 
   _hasMany(keys, options) {
@@ -145,6 +161,23 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => {
       return this.#database.approximateSize(this.#key(start, options), this.#key(end, options))
     })
+  }
+
+  async approximateCount(start, end, options) {
+    return this.#whenOpen(() => {
+      return this.#database.approximateCount(this.#key(start, options), this.#key(end, options))
+    })
+  }
+
+  async setTtl(ttl) {
+    if (ttl !== true && typeof ttl !== 'number')
+      throw new TypeError("The first argument 'ttl' must be true or a number of milliseconds")
+    return this.#whenOpen(() => this.#database.setTtl(ttl === true ? undefined : ttl))
+  }
+
+  async setMergeOperator(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    return this.#whenOpen(() => this.#database.setMergeOperator(name))
   }
 
   async compactRange(start, end, options) {

@@ -15,17 +15,21 @@ const MANY_OPERATIONS = 1000
  */
 class WriteQueue {
   #database
+  #reads
   #groups = []
   #underWay = null
   #unsynced = []
   #syncUnderWay = null
 
-  constructor(database) {
+  constructor(database, reads) {
     this.#database = database
+    this.#reads = reads
   }
 
   /** A promise for the write of `size` operations that `add` adds to the writes it is given. */
   write(size, sync, add) {
+    // Reads that were called before go to the pool before: a tick comes before a microtask.
+    this.#reads.send()
     let group = this.#groups.at(-1)
 
     if (group === undefined || group.size + size > MANY_OPERATIONS) {

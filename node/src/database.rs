@@ -3,13 +3,14 @@
 use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
-use crate::options::OpenOptions;
+use crate::options::{OpenOptions, built_in_operator};
 use crate::range::key_range;
+use crate::reads::{Answers, Reads};
 use crate::snapshot::{Snapshot, reader};
-use crate::values::{Format, Found, FoundMany, Input, bytes};
+use crate::values::{Format, Found, FoundMany, Input, bytes, duration};
 use crate::work::{Answer, Work, guarded, run};
 use crate::writes::{Outcomes, Writes};
-use esker::{Db, Expiry, Options};
+use esker::{Db, Expiry, Options, Ttl};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
@@ -128,6 +129,14 @@ impl Database {
         })
     }
 
+    /// Makes reads, each by itself, and leaves none: an array with the answer to each.
+    #[napi]
+    pub fn read_all(&self, reads: &Reads) -> AsyncTask<Work<Answers>> {
+        let make = reads.take();
+        let call = self.state.begin();
+        run(move || Ok(make(&*call?)))
+    }
+
     /// When the value of a key expires, in milliseconds of the wall clock: infinite if never, none
     /// if it has no value.
     #[napi]
@@ -199,6 +208,31 @@ impl Database {
         let range = bytes(start)..bytes(end);
         let call = self.state.begin();
         run(move || Ok(call?.keyspace.approximate_size(range)? as f64))
+    }
+
+    /// About how many keys a range has.
+    #[napi]
+    pub fn approximate_count(&self, start: Input<'_>, end: Input<'_>) -> AsyncTask<Work<f64>> {
+        let range = bytes(start)..bytes(end);
+        let call = self.state.begin();
+        run(move || Ok(call?.keyspace.approximate_count(range)? as f64))
+    }
+
+    /// From now on entries can expire, after so many milliseconds by default, or never.
+    #[napi]
+    pub fn set_ttl(&self, default_ttl: Option<f64>) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || {
+            let default = default_ttl.map(duration).transpose()?;
+            Ok(call?.keyspace.set_ttl(Ttl::Enabled { default })?)
+        })
+    }
+
+    /// Gives the keyspace a built-in merge operator.
+    #[napi]
+    pub fn set_merge_operator(&self, name: String) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.keyspace.set_merge_operator(built_in_operator(&name)?)?))
     }
 
     /// Compacts a range.

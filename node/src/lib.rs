@@ -6,7 +6,8 @@
 //! the event loop again. Nothing that JavaScript can reach is shared with the pool.
 //!
 //! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`,
-//! `range`; `database_state`; `operations`, `snapshot`; `writes`, `entry_iterator`; `database`.
+//! `range`; `database_state`; `operations`, `snapshot`; `reads`,
+//! `writes`, `entry_iterator`; `database`.
 
 mod database;
 mod database_state;
@@ -15,6 +16,7 @@ mod failure;
 mod operations;
 mod options;
 mod range;
+mod reads;
 mod snapshot;
 mod values;
 mod work;

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::values::duration;
-use esker::{Compression, Db, Keyspace, KeyspaceOptions, Options, Ttl, merge};
+use esker::{Compression, Db, Keyspace, KeyspaceOptions, MergeOperator, Options, Ttl, merge};
 use napi_derive::napi;
+use std::sync::Arc;
 
 /// What `index.js` passes: each option is checked for its type there.
 #[napi(object)]
@@ -75,9 +76,7 @@ impl OpenOptions {
     fn keyspace_options(&self) -> Result<KeyspaceOptions, Failure> {
         let mut options = KeyspaceOptions::default();
         if let Some(name) = &self.merge_operator {
-            let operator = merge::built_in(name);
-            let operator = operator.ok_or_else(|| Failure::invalid(format!("no merge operator {name:?}")))?;
-            options = options.shared_merge_operator(operator);
+            options = options.shared_merge_operator(built_in_operator(name)?);
         }
         if self.ttl {
             let default = self.default_ttl.map(duration).transpose()?;
@@ -85,4 +84,9 @@ impl OpenOptions {
         }
         Ok(options)
     }
+}
+
+/// The merge operator of the engine with that name.
+pub fn built_in_operator(name: &str) -> Result<Arc<dyn MergeOperator>, Failure> {
+    merge::built_in(name).ok_or_else(|| Failure::invalid(format!("no merge operator {name:?}")))
 }

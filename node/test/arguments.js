@@ -156,6 +156,7 @@ test('other arguments must be of their types', async function (t) {
       'persist',
       'expiresAt',
       'approximateSize',
+      'approximateCount',
       'compactRange'
     ]) {
       t.is(

@@ -244,3 +244,48 @@ test('repair() makes a damaged database open', async function (t) {
   t.is(await db.get('a'), '1')
   await db.close()
 })
+
+test('settings that change while a database is in use', async function (t) {
+  const location = newLocation()
+  const db = new EskerLevel(location)
+  await db.open()
+  await db.put('before', '5')
+  t.is(await codeOf(db.touch('before', 1000)), 'LEVEL_INVALID_ARGUMENT')
+  await db.setTtl(1000)
+  await db.put('after', '1')
+  t.is(await db.expiresAt('before'), Infinity)
+  t.ok((await db.expiresAt('after')) < Infinity)
+  await db.setTtl(true)
+  await db.put('later', '1')
+  t.is(await db.expiresAt('later'), Infinity)
+  for (const wrong of [0, -1, 0.5, NaN, Infinity])
+    t.is(await codeOf(db.setTtl(wrong)), 'LEVEL_INVALID_ARGUMENT')
+  await db.close()
+
+  const best = new EskerLevel(newLocation())
+  await best.put('k', '5')
+  await best.setMergeOperator('max')
+  await best.setMergeOperator('max')
+  await best.merge('k', '7')
+  t.is(await best.get('k'), '7')
+  t.is(await codeOf(best.setMergeOperator('none')), 'LEVEL_INVALID_ARGUMENT')
+  await best.close()
+
+  for (const wrong of [undefined, null, false, '1', {}, []]) {
+    const nameOf = async (promise) => promise.then(undefined, (err) => err.name)
+    t.is(await nameOf(db.setTtl(wrong)), 'TypeError')
+    if (typeof wrong !== 'string') t.is(await nameOf(db.setMergeOperator(wrong)), 'TypeError')
+  }
+})
+
+test('about how many keys a range has', async function (t) {
+  const db = new EskerLevel(newLocation())
+  t.is(await db.approximateCount('a', 'z'), 0)
+  await db.batch(
+    Array.from({ length: 1000 }, (_, i) => ({ type: 'put', key: `k${i}`, value: 'v' }))
+  )
+  await db.compactRange('a', 'z')
+  t.is(await db.approximateCount('a', 'z'), 1000)
+  t.is(await db.approximateCount('l', 'z'), 0)
+  await db.close()
+})

@@ -26,6 +26,7 @@ from . import _errors
 from ._errors import *  # noqa: F403
 from ._esker import (
     Batch,
+    Changes,
     Cursor,
     Database,
     Keyspace,
@@ -36,17 +37,20 @@ from ._esker import (
     Snapshot,
     Transaction,
     TransactionScan,
+    Watch,
     __version__,
     _close_all,
     _destroy,
     _open,
     _repair,
 )
-from ._views import AssociativeOperator, Comparator, Health, Keyspaces, MergeOperator, RepairReport
+from ._views import AssociativeOperator, Change, Comparator, Health, Keyspaces, MergeOperator, RepairReport
 
 __all__ = [
     "AssociativeOperator",
     "Batch",
+    "Change",
+    "Changes",
     "Comparator",
     "Cursor",
     "Database",
@@ -62,6 +66,7 @@ __all__ = [
     "Snapshot",
     "Transaction",
     "TransactionScan",
+    "Watch",
     "__version__",
     "destroy",
     "open",
@@ -80,7 +85,9 @@ def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **opt
     `target_file_bytes`, `min_blob_size`, `wal_segment_bytes`, `background_threads`,
     `compaction_bytes_per_second`, `compression` and `upper_compression` ("none", "lz4"),
     `wal_mode` ("mapped", "plain"), `read_mode` ("auto", "mmap", "mmap-checked", "pread"),
-    `latency_histograms`, and `comparators`, the orders of keys that its keyspaces have. `Database.explain` says what they are, and what they cost.
+    `latency_histograms`, `keep_changes` for `Database.changes` (a number of bytes of the log, a
+    `timedelta`, or "as-before"), and `comparators`, the orders of keys that its keyspaces have.
+    `Database.explain` says what they are, and what they cost.
 
     >>> import esker, tempfile
     >>> with esker.open(tempfile.mkdtemp(), memory_budget_bytes=64 << 20) as db:

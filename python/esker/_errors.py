@@ -14,6 +14,7 @@ __all__ = [
     "CorruptionError",
     "Error",
     "ForkedError",
+    "GoneError",
     "IOError",
     "InCallbackError",
     "InvalidArgumentError",
@@ -114,6 +115,13 @@ class WriteStalledError(Error):
 
 class StalledError(Error):
     """A reader met a writer that changes the files faster than they can be read."""
+
+
+class GoneError(Error):
+    """The changes are not kept any more."""
+
+    #: The number of the first write whose changes are kept.
+    oldest_write: Optional[int] = None
 
 
 class InCallbackError(Error):

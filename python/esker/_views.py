@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import datetime
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional
 
 if TYPE_CHECKING:
@@ -82,6 +83,37 @@ class Keyspaces(Mapping[str, "Keyspace"]):
 
     def __len__(self) -> int:
         return len(self._database.keyspace_names())
+
+
+class Change(NamedTuple):
+    """One operation as it was committed: what `Changes` yields lists of.
+
+    `kind` is "put", "delete", "merge", "delete_range", "load" (pairs were ingested: read the
+    keyspace), "drop_keyspace", or "other", which a later version may have.
+    """
+
+    #: Its place in the order of writes. Numbers ascend, with gaps.
+    sequence: int
+    #: The name of the keyspace, which may have been dropped since.
+    keyspace: str
+    #: What was done.
+    kind: str
+    #: The key of a put, a delete or a merge.
+    key: Optional[bytes] = None
+    #: The value of a put, the operand of a merge.
+    value: Optional[bytes] = None
+    #: When the key expires, if it does; `datetime.max` if that is later.
+    expires: Optional[datetime.datetime] = None
+    #: The operand was combined with no value.
+    is_first: bool = False
+    #: Where the range of a delete begins; at the first key, if it is `None`.
+    start: Optional[bytes] = None
+    #: Where it ends.
+    stop: Optional[bytes] = None
+    #: Whether `start` belongs to the range.
+    include_start: bool = True
+    #: Whether `stop` does.
+    include_stop: bool = False
 
 
 class Health(NamedTuple):

@@ -3,6 +3,7 @@
 use crate::arguments::{path, write_options};
 use crate::batch::{Batch, SharedBatch};
 use crate::call::call;
+use crate::changes::Changes;
 use crate::errors;
 use crate::keyspace::Keyspace;
 use crate::open::{KeyspaceHandle, Open};
@@ -196,6 +197,18 @@ impl Database {
                 Err(_) => attempt += 1,
             }
         }
+    }
+
+    /// What was written from the write with the number `start` on, in order, where the database was
+    /// opened with `keep_changes`; 0 is all that is kept. With `only_durable` it has only what a
+    /// power failure cannot take back.
+    ///
+    /// To keep something in step with the database, take over a snapshot, and go on from its
+    /// `sequence` plus 1. `GoneError` if the changes are not kept any more.
+    #[pyo3(signature = (start = 0, *, only_durable = false))]
+    fn changes(&self, py: Python<'_>, start: u64, only_durable: bool) -> PyResult<Changes> {
+        let changes = self.run(py, |db| db.changes(start))?;
+        Ok(Changes::new(Arc::clone(&self.open), if only_durable { changes.only_durable() } else { changes }))
     }
 
     /// Writes everything acknowledged so far into tables.

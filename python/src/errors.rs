@@ -91,6 +91,7 @@ fn name(error: &Error) -> &'static str {
         Error::Unsupported { .. } | Error::UnsupportedCompression { .. } => "UnsupportedError",
         Error::NotFound { .. } => "NotFoundError",
         Error::AlreadyExists { .. } => "AlreadyExistsError",
+        Error::Gone { .. } => "GoneError",
         _ => "Error",
     }
 }
@@ -123,6 +124,7 @@ fn describe(exception: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
             exception.setattr("keyspace", keyspace)?;
             exception.setattr("operator", operator)
         }
+        Error::Gone { oldest } => exception.setattr("oldest_write", *oldest),
         Error::MissingComparator { keyspace, comparator } => {
             exception.setattr("keyspace", keyspace)?;
             exception.setattr("comparator", comparator)

@@ -3,7 +3,10 @@
 use crate::arguments::{RangeArguments, duration, two_of, write_options};
 use crate::buffer::bytes;
 use crate::call::call;
+use crate::changes::Watch;
+use crate::merge;
 use crate::open::KeyspaceHandle;
+use crate::options::time_to_live;
 use crate::view::{KeyspaceView, Pair, pair, slice_limits};
 use esker::{Keyspace as EngineKeyspace, Ttl};
 use pyo3::exceptions::PyKeyError;
@@ -362,6 +365,52 @@ impl Keyspace {
     fn approximate_size(slf: &Bound<'_, Self>, start: Option_<'_, '_>, stop: Option_<'_, '_>) -> PyResult<u64> {
         let limits = RangeArguments::half_open(start, stop).limits()?;
         run(slf, |keyspace| keyspace.approximate_size(&limits))
+    }
+
+    /// About how many keys a range has; with versions that are overwritten or deleted, and not yet
+    /// merged away, it says too many. Costs no scan, as `count` does.
+    #[pyo3(signature = (start = None, stop = None))]
+    fn approximate_count(slf: &Bound<'_, Self>, start: Option_<'_, '_>, stop: Option_<'_, '_>) -> PyResult<u64> {
+        let limits = RangeArguments::half_open(start, stop).limits()?;
+        run(slf, |keyspace| keyspace.approximate_count(&limits))
+    }
+
+    /// From now on entries may expire: `True`, or a `timedelta` after which they do by default. What
+    /// was written before keeps the expiry that it has, or has none.
+    ///
+    /// >>> import datetime, esker, tempfile
+    /// >>> with esker.open(tempfile.mkdtemp()) as db:
+    /// ...     names = db.keyspace("names")
+    /// ...     names.set_ttl(datetime.timedelta(days=1))
+    /// ...     names.expires, names.default_ttl
+    /// (True, datetime.timedelta(days=1))
+    fn set_ttl(slf: &Bound<'_, Self>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ttl = time_to_live(ttl)?;
+        run(slf, |keyspace| keyspace.set_ttl(ttl))
+    }
+
+    /// Gives the keyspace a merge operator: the name of a built-in one, or an object like
+    /// `MergeOperator`.
+    ///
+    /// >>> import esker, tempfile
+    /// >>> with esker.open(tempfile.mkdtemp()) as db:
+    /// ...     best = db.keyspace("best")
+    /// ...     best[b"ada"] = b"5"
+    /// ...     best.set_merge_operator("max")
+    /// ...     best.merge(b"ada", b"7")
+    /// ...     best[b"ada"]
+    /// b'7'
+    fn set_merge_operator(slf: &Bound<'_, Self>, merge_operator: &Bound<'_, PyAny>) -> PyResult<()> {
+        let operator = merge::operator(merge_operator)?;
+        run(slf, |keyspace| keyspace.set_merge_operator(operator))
+    }
+
+    /// Notes from here on whether keys that begin with `prefix` are written.
+    fn watch(slf: &Bound<'_, Self>, prefix: &Bound<'_, PyAny>) -> PyResult<Watch> {
+        let prefix = bytes(prefix, "prefix")?;
+        let prefix: &[u8] = &prefix;
+        let watch = run(slf, |keyspace| keyspace.watch(prefix))?;
+        Ok(Watch::new(Arc::clone(&slf.as_super().get().keyspace.open), watch))
     }
 
     /// Compacts what is stored of a range, or of the whole keyspace, and waits for it.

@@ -3,7 +3,7 @@
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
 //! released. Modules, each importing only from those above it: `fork`, `callables`, `owned`, `interrupt`,
 //! `merge` with `buffer`, `errors`, `call`; `exclusive`, `open`, `arguments`, `walk`; `scan`,
-//! `cursor`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
+//! `cursor`, `changes`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
 
 mod arguments;
 mod arrow;
@@ -11,6 +11,7 @@ mod batch;
 mod buffer;
 mod call;
 mod callables;
+mod changes;
 mod comparator;
 mod cursor;
 mod database;
@@ -39,6 +40,8 @@ fn _esker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<cursor::Cursor>()?;
+    module.add_class::<changes::Changes>()?;
+    module.add_class::<changes::Watch>()?;
     module.add_class::<view::KeyspaceView>()?;
     module.add_class::<keyspace::Keyspace>()?;
     module.add_class::<database::Database>()?;

@@ -3,10 +3,10 @@
 use crate::arguments::duration;
 use crate::comparator;
 use crate::merge;
-use esker::{CompactionStyle, Compression, KeyspaceOptions, Options, Profile, ReadMode, Ttl, WalMode};
+use esker::{ChangeRetention, CompactionStyle, Compression, KeyspaceOptions, Options, Profile, ReadMode, Ttl, WalMode};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::{PyBool, PyDelta, PyDict, PyInt, PyString};
 
 /// The name among `choices`, or an error that lists them.
 fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) -> PyResult<T> {
@@ -72,6 +72,7 @@ fn set(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Optio
             let modes = [("mapped", WalMode::Mapped), ("plain", WalMode::Plain)];
             options.wal_mode(choice(name, &value.extract::<String>()?, &modes)?)
         }
+        "keep_changes" => options.keep_changes(retention(value)?),
         "read_mode" => {
             let modes = [
                 ("auto", ReadMode::Auto),
@@ -82,6 +83,29 @@ fn set(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Optio
             options.read_mode(choice(name, &value.extract::<String>()?, &modes)?)
         }
         _ => return Err(PyTypeError::new_err("there is no such option")),
+    })
+}
+
+/// How long changes are kept: so many bytes, for a time, or as before.
+fn retention(value: &Bound<'_, PyAny>) -> PyResult<ChangeRetention> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return choice("keep_changes", &text.to_string(), &[("as-before", ChangeRetention::AsBefore)]);
+    }
+    if value.cast::<PyDelta>().is_ok() {
+        return Ok(ChangeRetention::Time(duration(value, "keep_changes")?));
+    }
+    if value.cast::<PyInt>().is_err() || value.cast::<PyBool>().is_ok() {
+        return Err(PyTypeError::new_err("must be a number of bytes, a timedelta, or \"as-before\""));
+    }
+    Ok(ChangeRetention::Bytes(value.extract()?))
+}
+
+/// What an argument `ttl` of a keyspace says.
+pub fn time_to_live(ttl: &Bound<'_, PyAny>) -> PyResult<Ttl> {
+    Ok(match ttl.cast::<PyBool>() {
+        Ok(yes) if yes.is_true() => Ttl::Enabled { default: None },
+        Ok(_) => Ttl::Disabled,
+        Err(_) => Ttl::Enabled { default: Some(duration(ttl, "ttl")?) },
     })
 }
 
@@ -101,11 +125,7 @@ pub fn keyspace(
         options = options.shared_merge_operator(merge::operator(merge_operator)?);
     }
     if let Some(ttl) = ttl {
-        options = options.ttl(match ttl.cast::<PyBool>() {
-            Ok(yes) if yes.is_true() => Ttl::Enabled { default: None },
-            Ok(_) => Ttl::Disabled,
-            Err(_) => Ttl::Enabled { default: Some(duration(ttl, "ttl")?) },
-        });
+        options = options.ttl(time_to_live(ttl)?);
     }
     match (compaction_style, fifo_bytes) {
         (None, None) => {}

@@ -704,6 +704,13 @@ esker_code esker_options_set_keep_changes_bytes(esker_options *options, uint64_t
 esker_code esker_options_set_keep_changes_time(esker_options *options, uint64_t milliseconds);
 
 /*
+ Keeps the changes that are kept, all of them, as long as the database is open, and none where
+ none are: for a program that opens the database of another one for a moment. Opened without any
+ of the three, it would end the changes of the other.
+ */
+esker_code esker_options_set_keep_changes_as_before(esker_options *options);
+
+/*
  Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
  */
 esker_code esker_options_set_error_if_exists(esker_options *options, bool yes);
@@ -755,6 +762,15 @@ esker_code esker_keyspace_options_create(esker_keyspace_options **options);
  Destroys options.
  */
 esker_code esker_keyspace_options_destroy(esker_keyspace_options *options);
+
+/*
+ Gives a keyspace the merge operator that these options have, of which nothing else is used.
+ Durable when it returns. Does nothing where the keyspace has an operator of that name, but
+ supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none,
+ and where the keyspace has another one that the engine does not replace.
+ */
+esker_code esker_keyspace_set_merge_operator(esker_keyspace *keyspace,
+                                             const esker_keyspace_options *options);
 
 /*
  Takes a merge operator of the engine: "uint64add", "int64add", "max", "min", "put", "bytesxor",

@@ -82,6 +82,7 @@ impl From<HandleError> for Failure {
         let code = match error {
             HandleError::Closed { .. } => ESKER_CLOSED_HANDLE,
             HandleError::Full => ESKER_OUT_OF_MEMORY,
+            HandleError::Within { .. } => ESKER_BUSY_HANDLE,
             HandleError::Null { .. } | HandleError::NoHandle { .. } | HandleError::OtherType { .. } => {
                 ESKER_WRONG_HANDLE
             }

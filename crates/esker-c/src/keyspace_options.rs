@@ -6,9 +6,11 @@ use crate::callbacks::{
 use crate::caller::Caller;
 use crate::codes::*;
 use crate::failure::{Done, Failure, call};
-use crate::objects::{Exclusive, Handle, KeyspaceOptionsObject, esker_keyspace_options};
+use crate::objects::{
+    Exclusive, Handle, KeyspaceOptionsObject, KeyspaceValues, esker_keyspace, esker_keyspace_options,
+};
 use crate::operator::{COrder, Filter, Operator};
-use esker::{CompactionStyle, KeyspaceOptions, ReverseBytewise, Ttl, merge};
+use esker::{CompactionStyle, KeyspaceOptions, MergeOperator, ReverseBytewise, Ttl, merge};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +23,7 @@ pub unsafe extern "C" fn esker_keyspace_options_create(options: *mut *mut esker_
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(options, std::ptr::null_mut())?;
-        let object = KeyspaceOptionsObject(Exclusive::new(KeyspaceOptions::default()));
+        let object = KeyspaceOptionsObject(Exclusive::new(KeyspaceValues::default()));
         esker_keyspace_options::give(&output, object)
     })
 }
@@ -35,6 +37,24 @@ pub extern "C" fn esker_keyspace_options_destroy(options: *mut esker_keyspace_op
 fn set(
     options: *mut esker_keyspace_options,
     change: impl FnOnce(KeyspaceOptions) -> Done<KeyspaceOptions>,
+) -> esker_code {
+    set_values(options, |values| Ok(KeyspaceValues { options: change(values.options)?, operator: values.operator }))
+}
+
+fn set_operator(
+    options: *mut esker_keyspace_options,
+    operator: impl FnOnce() -> Done<Arc<dyn MergeOperator>>,
+) -> esker_code {
+    set_values(options, |values| {
+        let operator = operator()?;
+        let options = values.options.shared_merge_operator(Arc::clone(&operator));
+        Ok(KeyspaceValues { options, operator: Some(operator) })
+    })
+}
+
+fn set_values(
+    options: *mut esker_keyspace_options,
+    change: impl FnOnce(KeyspaceValues) -> Done<KeyspaceValues>,
 ) -> esker_code {
     call(|| {
         let object = esker_keyspace_options::get(options)?;
@@ -52,7 +72,24 @@ pub(crate) fn keyspace_options_or_default(options: *const esker_keyspace_options
     if options.is_null() {
         return Ok(KeyspaceOptions::default());
     }
-    Ok(esker_keyspace_options::get(options)?.0.wait().clone())
+    Ok(esker_keyspace_options::get(options)?.0.wait().options.clone())
+}
+
+/// Gives a keyspace the merge operator that these options have, of which nothing else is used.
+/// Durable when it returns. Does nothing where the keyspace has an operator of that name, but
+/// supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none,
+/// and where the keyspace has another one that the engine does not replace.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_keyspace_set_merge_operator(
+    keyspace: *mut esker_keyspace,
+    options: *const esker_keyspace_options,
+) -> esker_code {
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let operator = esker_keyspace_options::get(options)?.0.wait().operator.clone();
+        let none = || Failure::invalid("the options have no merge operator; give them one first");
+        Ok(keyspace.0.set_merge_operator(operator.ok_or_else(none)?)?)
+    })
 }
 
 /// Takes a merge operator of the engine: "uint64add", "int64add", "max", "min", "put", "bytesxor",
@@ -64,10 +101,9 @@ pub unsafe extern "C" fn esker_keyspace_options_set_built_in_operator(
 ) -> esker_code {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    set(options, |options| {
+    set_operator(options, || {
         let name = caller.text(name, "the name of an operator")?;
-        let none = || Failure::invalid(format!("there is no built-in merge operator {name:?}"));
-        Ok(options.shared_merge_operator(merge::built_in(name).ok_or_else(none)?))
+        merge::built_in(name).ok_or_else(|| Failure::invalid(format!("there is no built-in merge operator {name:?}")))
     })
 }
 
@@ -87,12 +123,12 @@ pub unsafe extern "C" fn esker_keyspace_options_set_merge_operator(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     let state = State { pointer: state, destroy };
-    set(options, |options| {
+    set_operator(options, || {
         let name = caller.text(name, "the name of an operator")?.to_owned();
         if full_merge.is_none() {
             return Err(Failure::invalid("NULL for the function of a merge operator"));
         }
-        Ok(options.merge_operator(Operator { name, state, full_merge, partial_merge, check_operand }))
+        Ok(Arc::new(Operator { name, state, full_merge, partial_merge, check_operand }))
     })
 }
 

@@ -4,8 +4,8 @@ use crate::caller::Output;
 use crate::change_batch::LentBatch;
 use crate::failure::{Done, Failure, not_forked};
 use esker::{
-    Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, Transaction,
-    Watch,
+    Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, MergeOperator, Options, Slice,
+    Snapshot, Transaction, Watch,
 };
 use esker_ffi::handles::{self, Object};
 use parking_lot::{Mutex, MutexGuard};
@@ -118,9 +118,16 @@ objects! {
     esker_changes => ChangesObject(Exclusive<Feed>), "an esker_changes";
     esker_watch => WatchObject(Watch), "an esker_watch";
     esker_options => OptionsObject(Exclusive<Options>), "an esker_options";
-    esker_keyspace_options => KeyspaceOptionsObject(Exclusive<KeyspaceOptions>), "an esker_keyspace_options";
+    esker_keyspace_options => KeyspaceOptionsObject(Exclusive<KeyspaceValues>), "an esker_keyspace_options";
     esker_write_options => WriteOptionsObject(Exclusive<esker::WriteOptions>), "an esker_write_options";
     esker_output => OutputObject(Mutex<Produced>), "an esker_output";
+}
+
+/// The options of a keyspace, and its merge operator once more, for a keyspace that exists.
+#[derive(Clone, Default)]
+pub(crate) struct KeyspaceValues {
+    pub(crate) options: KeyspaceOptions,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
 }
 
 /// A cursor, and whether it has values.

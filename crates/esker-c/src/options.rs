@@ -192,6 +192,14 @@ pub extern "C" fn esker_options_set_keep_changes_time(options: *mut esker_option
     set(options, |options| Ok(options.keep_changes(ChangeRetention::Time(Duration::from_millis(milliseconds)))))
 }
 
+/// Keeps the changes that are kept, all of them, as long as the database is open, and none where
+/// none are: for a program that opens the database of another one for a moment. Opened without any
+/// of the three, it would end the changes of the other.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_options_set_keep_changes_as_before(options: *mut esker_options) -> esker_code {
+    set(options, |options| Ok(options.keep_changes(ChangeRetention::AsBefore)))
+}
+
 /// Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_options_set_error_if_exists(options: *mut esker_options, yes: bool) -> esker_code {

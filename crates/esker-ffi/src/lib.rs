@@ -18,5 +18,6 @@
 pub mod contain;
 pub mod fork;
 pub mod handles;
+pub mod lent;
 pub mod memory;
 pub mod standard_error;

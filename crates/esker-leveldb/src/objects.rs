@@ -5,7 +5,7 @@ use crate::operations::Operations;
 use crate::option_values::OptionValues;
 use crate::order::Order;
 use crate::policy::Policy;
-use esker::{Cursor, Db, Keyspace, Snapshot};
+use esker::{Db, Keyspace, Snapshot};
 use esker_ffi::handles::{self, Object};
 use parking_lot::Mutex;
 use std::ptr;
@@ -57,7 +57,6 @@ macro_rules! objects {
 
 objects! {
     leveldb_t => Database(Open);
-    leveldb_iterator_t => Iterator(Mutex<Position>);
     leveldb_snapshot_t => SnapshotObject(Snapshot);
     leveldb_writebatch_t => WriteBatch(Mutex<Arc<Operations>>);
     leveldb_options_t => Options(Mutex<OptionValues>);
@@ -69,6 +68,9 @@ objects! {
     leveldb_env_t => Environment(());
 }
 
+/// `leveldb_iterator_t` of LevelDB's header: see `iterator.rs`.
+pub struct leveldb_iterator_t(());
+
 /// `leveldb_logger_t` of LevelDB's header, which nothing makes.
 pub struct leveldb_logger_t(());
 
@@ -76,12 +78,6 @@ pub struct leveldb_logger_t(());
 pub(crate) struct Open {
     pub(crate) db: Db,
     pub(crate) keyspace: Keyspace,
-}
-
-/// An iterator: its cursor, if it could be made, and what failed last.
-pub(crate) struct Position {
-    pub(crate) cursor: Option<Cursor>,
-    pub(crate) error: Option<String>,
 }
 
 /// The options of reads that have a meaning here: the handle of a snapshot, or 0.

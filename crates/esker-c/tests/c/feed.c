@@ -380,6 +380,38 @@ static void properties(void) {
   OK(esker_db_close(db));
 }
 
+/* A database that is opened in between keeps what is kept. */
+static void as_before(void) {
+  esker_db *db = open_with_feed("as before");
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s/as before", path);
+  esker_keyspace *names;
+  esker_options *options;
+  OK(esker_db_keyspace(db, "names", NULL, &names));
+  OK(esker_keyspace_put(names, TEXT("a"), TEXT("1"), NULL));
+  OK(esker_keyspace_destroy(names));
+  OK(esker_db_close(db));
+  OK(esker_options_create(&options));
+  OK(esker_options_set_keep_changes_as_before(options));
+  OK(esker_db_open(directory, options, &db));
+  OK(esker_options_destroy(options));
+  OK(esker_db_existing_keyspace(db, "names", &names));
+  OK(esker_keyspace_put(names, TEXT("b"), TEXT("2"), NULL));
+  esker_changes *changes;
+  OK(esker_db_changes(db, 0, false, &changes));
+  const esker_change *batch;
+  size_t count;
+  for (int i = 0; i < 3; i++) {
+    OK(esker_changes_next(changes, &batch, &count));
+    CHECK(count == (i < 2 ? 1 : 0));
+    CHECK(i == 2 || memcmp(batch[0].key.data, &"ab"[i], 1) == 0);
+  }
+  OK(esker_changes_destroy(changes));
+  OK(esker_keyspace_destroy(names));
+  OK(esker_db_close(db));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_options_set_keep_changes_as_before(NULL));
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   snprintf(path, sizeof path, "%s", argv[1]);
@@ -390,6 +422,7 @@ int main(int argc, char **argv) {
   misuse();
   scans();
   properties();
+  as_before();
   puts("feed: passed");
   return 0;
 }

@@ -270,6 +270,44 @@ static void fork_before_open(void) {
   OK(esker_options_destroy(options));
 }
 
+/* A process that ends with all open loses nothing, and leaves no lock. */
+static void exit_while_open(void) {
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s-exit", path);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    esker_db *db;
+    esker_keyspace *names;
+    esker_snapshot *snapshot;
+    esker_cursor *cursor;
+    OK(esker_db_open(directory, NULL, &db));
+    OK(esker_db_keyspace(db, "names", NULL, &names));
+    OK(esker_keyspace_put(names, TEXT("k"), TEXT("v"), NULL));
+    OK(esker_db_snapshot(db, &snapshot));
+    OK(esker_cursor_create(names, snapshot, false, &cursor));
+    OK(esker_cursor_seek_to_first(cursor));
+    exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void after_exit(void) {
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s-exit", path);
+  esker_db *db;
+  esker_keyspace *names;
+  bool found;
+  OK(esker_db_open(directory, NULL, &db));
+  OK(esker_db_existing_keyspace(db, "names", &names));
+  OK(esker_keyspace_contains_key(names, TEXT("k"), &found));
+  CHECK(found);
+  OK(esker_keyspace_destroy(names));
+  OK(esker_db_close(db));
+}
+
 /* A destructor of the program runs behind those of the library. */
 static int late_calls = 0;
 
@@ -508,6 +546,8 @@ int main(int argc, char **argv) {
   esker_db *db;
   esker_keyspace *names;
   fork_before_open();
+  exit_while_open();
+  after_exit();
   end_of_thread();
   OK(esker_db_open(path, NULL, &db));
   OK(esker_db_keyspace(db, "names", NULL, &names));

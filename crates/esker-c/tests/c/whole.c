@@ -439,6 +439,33 @@ static void expiries(esker_db *db) {
   CHECK_CODE(ESKER_CLOSED_HANDLE, esker_keyspace_set_ttl(sessions, 0));
 }
 
+/* A merge operator for a keyspace that was created without. */
+static void later_operator(esker_db *db) {
+  esker_keyspace *best;
+  esker_keyspace_options *options;
+  OK(esker_db_keyspace(db, "later operator", NULL, &best));
+  OK(esker_keyspace_put(best, TEXT("k"), TEXT("5"), NULL));
+  OK(esker_keyspace_options_create(&options));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_set_merge_operator(best, options));
+  CHECK(strstr(esker_last_error_message(), "have no merge operator") != NULL);
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_set_merge_operator(best, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_set_merge_operator(NULL, options));
+  OK(esker_keyspace_options_set_built_in_operator(options, "max"));
+  OK(esker_keyspace_set_merge_operator(best, options));
+  OK(esker_keyspace_set_merge_operator(best, options));
+  OK(esker_keyspace_options_destroy(options));
+  OK(esker_keyspace_merge(best, TEXT("k"), TEXT("7"), NULL));
+  char *value;
+  size_t length;
+  OK(esker_keyspace_get(best, TEXT("k"), &value, &length));
+  CHECK(is_text(value, length, "7"));
+  char *name;
+  OK(esker_keyspace_merge_operator(best, &name));
+  CHECK(strcmp(name, "max") == 0);
+  esker_free(name);
+  OK(esker_keyspace_destroy(best));
+}
+
 static int visited = 0;
 
 static bool visit_pair(void *state, esker_bytes key, esker_bytes value) {
@@ -569,7 +596,7 @@ static void maintenance(esker_db *db, const char *directory) {
   CHECK(properties > 30);
   properties = 0;
   OK(esker_db_keyspaces(db, NULL, visit_text));
-  CHECK(properties == 8);
+  CHECK(properties == 9);
   OK(esker_db_drop_keyspace(db, "scans"));
   esker_keyspace *gone;
   CHECK_CODE(ESKER_NOT_FOUND, esker_db_existing_keyspace(db, "scans", &gone));
@@ -732,6 +759,7 @@ int main(int argc, char **argv) {
   scans(db);
   merges(db);
   expiries(db);
+  later_operator(db);
   transactions(db);
   maintenance(db, argv[1]);
   OK(esker_db_close(db));

@@ -106,8 +106,28 @@ static void read_empty(const char *bytes, size_t length) {
   }
 }
 
+/* An iterator that the comparator uses while a call of it compares, and how often that was refused. */
+static leveldb_iterator_t *used_within = NULL;
+static int refused = 0;
+
+static void use_within(void) {
+  leveldb_iterator_t *iter = used_within;
+  used_within = NULL;
+  size_t length = 7;
+  leveldb_iter_next(iter);
+  leveldb_iter_destroy(iter);
+  CHECK(!leveldb_iter_valid(iter));
+  CHECK(leveldb_iter_key(iter, &length) != NULL && length == 0);
+  char *error = NULL;
+  leveldb_iter_get_error(iter, &error);
+  CHECK(error != NULL && strstr(error, "in use by the call that this one is made from") != NULL);
+  leveldb_free(error);
+  refused++;
+}
+
 static int compare_read(void *state, const char *a, size_t a_length, const char *b, size_t b_length) {
   ++*(int *)state;
+  if (used_within != NULL) use_within();
   read_empty(a, a_length);
   read_empty(b, b_length);
   int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
@@ -196,6 +216,10 @@ static void functions(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writ
     read_empty(value, length);
   }
   CHECK(empty_seen == 3);
+  used_within = iter;
+  leveldb_iter_seek(iter, "a", 1);
+  CHECK(refused == 1 && leveldb_iter_valid(iter));
+  CHECK(memcmp(leveldb_iter_key(iter, &length), "a", 1) == 0 && length == 1);
   leveldb_iter_destroy(iter);
   /* What an open database uses ends with it, though the handles are gone. */
   leveldb_comparator_destroy(order);
@@ -243,6 +267,44 @@ static void fork_before_open(leveldb_options_t *options) {
   }
   int status;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A process that ends with all open loses nothing, and leaves no lock. Returns the directory. */
+static const char *exit_while_open(leveldb_options_t *options) {
+  static char directory[4200];
+  snprintf(directory, sizeof directory, "%s-of-exit", path);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    leveldb_t *db = leveldb_open(options, directory, &err);
+    leveldb_readoptions_t *reads = leveldb_readoptions_create();
+    leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+    leveldb_put(db, writes, "k", 1, "v", 1, &err);
+    CHECK(err == NULL);
+    leveldb_iter_seek_to_first(leveldb_create_iterator(db, reads));
+    CHECK(leveldb_create_snapshot(db) != NULL);
+    exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  return directory;
+}
+
+/* What such a process has left, and two opens at once. */
+static void opens(const char *directory, leveldb_options_t *options, leveldb_readoptions_t *reads) {
+  leveldb_t *db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  size_t length;
+  char *value = leveldb_get(db, reads, "k", 1, &length, &err);
+  CHECK(value != NULL && length == 1 && *value == 'v');
+  leveldb_free(value);
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("already held by process");
+  leveldb_close(db);
+  db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  leveldb_close(db);
 }
 
 static void arguments(leveldb_t *db, leveldb_options_t *options, leveldb_readoptions_t *reads,
@@ -414,6 +476,8 @@ int main(int argc, char **argv) {
   leveldb_readoptions_t *reads = leveldb_readoptions_create();
   leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
   fork_before_open(options);
+  const char *left = exit_while_open(options);
+  opens(left, options, reads);
   foreign(options);
   foreign_damaged(options);
   functions(reads, writes);
