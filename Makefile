@@ -7,6 +7,7 @@
 #   make under-load  the whole suite, again and again, beside the long tier in eight threads
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make install, make uninstall   the libraries of the C interfaces (doc/c.md), PREFIX=/usr/local DESTDIR=
+#   make python        the Python package: its tests, in an environment of its own, and plyvel's
 #   make node          the Node package: the suite of abstract-level, and its own tests
 #   make server        esker serve, by clients of others
 #   make book          the book, with all links checked
@@ -36,7 +37,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node go server book first-steps fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server book first-steps fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -130,10 +131,7 @@ endif
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
 	$(call step,the server and clients of others,scripts/server-tests $(if $(filter true,$(CI)),--strict) --binary $(TARGET)/debug/esker)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
-	$(call step,the Node package,scripts/node-tests $(if $(filter true,$(CI)),--strict))
-	$(call step,the Go package,scripts/go-tests $(if $(filter true,$(CI)),--strict))
-	$(call step,the Python package,scripts/python-tests $(if $(filter true,$(CI)),--strict))
-	$(call step,the book,scripts/book $(if $(filter true,$(CI)),--strict))
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target python go node book
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
@@ -188,20 +186,22 @@ deny:
 	    $(CARGO) deny --all-features check bans licenses sources; \
 	fi
 
-# Without node or npm this costs one line.
-node: export CARGO := $(CARGO)
-node:
-	scripts/node-tests
-
-go: export CARGO := $(CARGO)
+# What a step needs and cannot have costs one line; in CI it is a failure. `make test` runs these two at a time: they wait
+# for installations, and for one another's builds, most of the time.
+STRICT := $(if $(filter true,$(CI)),--strict)
+python go node book: export CARGO := $(CARGO)
+python:
+	$(call step,the Python package,scripts/python-tests $(STRICT))
 go:
-	scripts/go-tests
+	$(call step,the Go package,scripts/go-tests $(STRICT))
+node:
+	$(call step,the Node package,scripts/node-tests $(STRICT))
+book:
+	$(call step,the book,scripts/book $(STRICT))
 
 server:
 	scripts/server-tests
 
-book:
-	scripts/book
 first-steps:
 	scripts/first-steps
 
