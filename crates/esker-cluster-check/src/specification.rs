@@ -50,6 +50,8 @@ pub enum Found {
     Members(BTreeSet<u8>),
     /// The value of a lease, read before that time of the clients.
     Lease { value: Option<u64>, read_ms: u64 },
+    /// A reply that there cannot be.
+    Nonsense(String),
 }
 
 /// The steps after which a check gives up: histories are short, and one that is linearizable takes

@@ -32,9 +32,12 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     run_seeded(0, future)
 }
 
-/// The same; openraft draws its election timeouts from that seed.
+/// The same; openraft draws its election timeouts from that seed. So does tokio what it draws, as
+/// which of two tasks that wait for one thing goes first, where its unstable interface is compiled.
 pub fn run_seeded<T>(seed: u64, future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
     builder.enable_time().start_paused(true).build().unwrap().block_on(Runtime::scope(seed, future))
 }
 

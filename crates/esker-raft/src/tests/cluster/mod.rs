@@ -95,6 +95,7 @@ fn five_replicas_are_linearizable_under_faults() {
     simulate_all(200, 6, 5);
 }
 
+#[cfg(tokio_unstable)]
 #[test]
 fn a_seed_repeats_its_run() {
     for seed in seeds(700, 3) {
