@@ -193,6 +193,25 @@ impl Cluster {
         Err(format!("{what} does not come; {}", shown.collect::<Vec<_>>().join("; ")))
     }
 
+    /// Has all nodes compare their states, by their hashes.
+    ///
+    /// # Errors
+    /// One has another state, or they cannot be compared.
+    pub fn compare(&mut self) -> Result<(), String> {
+        let mut why = String::new();
+        for _ in 0..ATTEMPTS / 5 {
+            match self.order_leader(&["RAFT.HASH".into()]) {
+                Ok(()) => {
+                    let different = self.statuses().into_iter().find(|(_, status)| status.has_failed);
+                    return different.map_or(Ok(()), |(number, status)| Err(format!("node {number}: {}", status.text)));
+                }
+                Err(refusal) => why = refusal,
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(why)
+    }
+
     /// What a node itself has of these objects.
     fn content(&self, number: usize, objects: &[(String, bool)]) -> Result<Vec<String>, String> {
         let node = self.nodes.get(&number).ok_or("no such node")?;

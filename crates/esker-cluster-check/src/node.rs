@@ -70,6 +70,8 @@ pub struct Status {
     pub voters: Vec<usize>,
     /// Those that do not.
     pub learners: Vec<usize>,
+    /// Whether it has given up, as after an error of its disk.
+    pub has_failed: bool,
     /// The whole answer.
     pub text: String,
 }
@@ -220,6 +222,7 @@ impl Node {
             applied: number("applied").unwrap_or(0),
             voters: numbers(field("voters")),
             learners: numbers(field("learners")),
+            has_failed: field("failure").is_some(),
             text: fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),
         })
     }

@@ -113,6 +113,9 @@ impl Arguments {
         if let Err(why) = cluster.agree(histories.iter().map(|history| (history.key(), history.object()))) {
             violations.push(why);
         }
+        if let Err(why) = cluster.compare() {
+            violations.push(why);
+        }
         Ok(Shown { counts, violations })
     }
 }

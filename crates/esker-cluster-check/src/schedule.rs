@@ -68,17 +68,17 @@ impl<'c> Faults<'c> {
     /// # Errors
     /// A node does not start.
     pub fn next(&mut self) -> Result<(), String> {
-        match self.random.random_range(0..16) {
+        match self.random.random_range(0..20) {
             0..3 => self.kill_one()?,
             3 => self.kill_all()?,
-            4 => self.stand_still(),
-            5..9 if self.abilities.network => self.partition(),
-            9 | 10 if self.abilities.network => self.storm(),
-            11 if self.clocks_jump => self.jump()?,
-            12 if self.abilities.mounts => self.fill_disk()?,
-            13 => self.replace()?,
-            14 => self.restart_one_after_the_other()?,
-            15 => {
+            4 | 5 => self.stand_still(),
+            6..10 if self.abilities.network => self.partition(),
+            10..13 if self.abilities.network => self.storm(),
+            13 | 14 if self.clocks_jump => self.jump()?,
+            15 | 16 if self.abilities.mounts => self.fill_disk()?,
+            17 => self.replace()?,
+            18 => self.restart_one_after_the_other()?,
+            19 => {
                 let to = self.any().to_string();
                 self.count("leadership transfers");
                 // It may be the leader, or the leader may be gone.
@@ -232,8 +232,15 @@ impl<'c> Faults<'c> {
         }
     }
 
-    /// Starts nodes that have ended by themselves, as after an error of their disk.
+    /// Starts nodes that have ended by themselves or given up, as after an error of their disk.
     fn revive(&mut self) -> Result<(), String> {
+        for (number, status) in self.cluster.statuses() {
+            if status.has_failed {
+                self.count("nodes that gave up");
+                self.cluster.node(number).into_iter().for_each(crate::node::Node::kill);
+                self.start(number)?;
+            }
+        }
         for number in self.cluster.numbers() {
             if self.cluster.node(number).is_some_and(|node| !node.is_up()) {
                 self.count("nodes that ended by themselves");
