@@ -104,10 +104,10 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def memory(self):
-        """Resident bytes now, and at most so far."""
+        """Resident bytes now, and at most so far; nothing of a process that has ended."""
         with open(f"/proc/{self.process.pid}/status") as status:
             fields = dict(line.split(":", 1) for line in status if ":" in line)
-        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")) if "VmRSS" in fields else None
 
     def kill(self):
         self.end(signal.SIGKILL)

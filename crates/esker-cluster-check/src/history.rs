@@ -13,10 +13,19 @@ pub struct Call(usize);
 
 #[derive(Clone, Debug)]
 enum Event {
-    Begun { call: Call, client: usize, what: Use },
-    Ended { call: Call, found: Found },
+    Begun {
+        call: Call,
+        client: usize,
+        what: Use,
+    },
+    Ended {
+        call: Call,
+        found: Found,
+    },
     /// The server says that it did nothing.
-    Refused { call: Call },
+    Refused {
+        call: Call,
+    },
 }
 
 /// What the check of a history says.

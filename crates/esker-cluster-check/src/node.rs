@@ -303,7 +303,11 @@ pub fn logs(directory: &Path) -> String {
         let text = fs::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        shown.push_str(&format!("{}:\n  {}\n", path.display(), lines[lines.len().saturating_sub(LINES)..].join("\n  ")));
+        shown.push_str(&format!(
+            "{}:\n  {}\n",
+            path.display(),
+            lines[lines.len().saturating_sub(LINES)..].join("\n  ")
+        ));
     }
     shown
 }

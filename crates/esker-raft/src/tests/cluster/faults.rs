@@ -143,7 +143,8 @@ impl Faults {
         self.count("full disks");
         let node = self.node();
         let disk = self.replicas.disk(node);
-        let used = disk.files().iter().filter_map(|path| disk.file_bytes(path)).map(|bytes| bytes.len() as u64).sum::<u64>();
+        let used =
+            disk.files().iter().filter_map(|path| disk.file_bytes(path)).map(|bytes| bytes.len() as u64).sum::<u64>();
         disk.set_capacity(Some(used + self.random.random_range(0..4_000)));
         self.wait(3_000).await;
         disk.set_capacity(None);

@@ -115,7 +115,13 @@ fn histories() {
         match outcome.unwrap_or_else(|_| Err("a panic".into())) {
             Ok(counts) => {
                 add(&mut all, counts);
-                add(&mut all, Counts::from([("histories", 1), if nodes == 5 { ("of five nodes", 1) } else { ("of three nodes", 1) }]));
+                add(
+                    &mut all,
+                    Counts::from([
+                        ("histories", 1),
+                        if nodes == 5 { ("of five nodes", 1) } else { ("of three nodes", 1) },
+                    ]),
+                );
             }
             Err(what) => {
                 println!("ESKER_SEED={seed} ESKER_SEEDS=1, {nodes} nodes: {what}");

@@ -99,7 +99,11 @@ impl Network {
 
     /// Brings a message a second time, much later, now and then: behind newer ones, and after the
     /// sender has given it up.
-    fn repeat<F: Future<Output: Send> + Send + 'static>(&self, to: u64, bring: impl FnOnce(Reachable) -> F + Send + 'static) {
+    fn repeat<F: Future<Output: Send> + Send + 'static>(
+        &self,
+        to: u64,
+        bring: impl FnOnce(Reachable) -> F + Send + 'static,
+    ) {
         let late_ms = {
             let state = &mut *self.state.lock();
             if state.random.random_range(0..50) > 0 {
