@@ -104,13 +104,13 @@ impl Node {
     /// The process cannot be started.
     pub fn start(&mut self) -> Result<(), String> {
         let Site { esker, directory, has_network, has_clocks, arguments, .. } = &self.site;
-        let mut command = if *has_network {
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", &self.site.device(self.number)]).arg(esker);
-            command
-        } else {
-            Command::new(esker)
-        };
+        // A node does not outlive a campaign that is ended from outside.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if *has_network {
+            command.args(["ip", "netns", "exec", &self.site.device(self.number)]);
+        }
+        command.arg(esker);
         let address = self.site.address(self.number);
         let raft = SocketAddr::new(address.ip(), address.port() + 10_000);
         let log = directory.join(format!("log-{}", self.number));
