@@ -1,13 +1,15 @@
 //! What happens to a simulated cluster.
 
 use super::super::world::{pause, random};
-use super::Counts;
 use super::replicas::Replicas;
 use esker::env::mem::CrashMode;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// How often something happened, by its name.
+pub type Counts = BTreeMap<&'static str, u64>;
 
 /// Faults, one after the other, as the seed says.
 pub struct Faults {

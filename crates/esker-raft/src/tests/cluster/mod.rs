@@ -12,14 +12,10 @@ mod objects;
 mod replicas;
 
 use self::clients::{Clients, Semantics};
-use self::faults::Faults;
+use self::faults::{Counts, Faults};
 use self::replicas::{Planted, Replicas};
 use super::world::{run_seeded, seed};
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// How often something happened, by its name.
-type Counts = BTreeMap<&'static str, u64>;
 
 /// How a run goes.
 #[derive(Clone, Copy)]
