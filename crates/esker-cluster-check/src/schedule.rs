@@ -181,6 +181,11 @@ impl<'c> Faults<'c> {
         self.wait(1_000, 4_000);
         let is_kill = self.random.random_range(0..2) == 0;
         let Some(node) = self.cluster.node(number) else { return Ok(()) };
+        let has_stopped = !node.is_up() || node.status().is_some_and(|status| status.has_failed);
+        if has_stopped {
+            self.count("nodes that a full disk stopped");
+        }
+        let Some(node) = self.cluster.node(number) else { return Ok(()) };
         if is_kill {
             node.kill();
         }
