@@ -130,6 +130,7 @@ impl Replicas {
         let commands = Commands { inner, planted: self.planted, skew_ms: node };
         let machine = StateMachine::open("state", commands, options(env.clone(), small_on(&env)));
         let machine = machine.map_err(|error| text(&error))?;
+        machine.reconcile(&log).map_err(|error| text(&error))?;
         let sender = Sender { network: self.network.clone(), node, start };
         let raft = Raft::new(node, config(), sender, log, machine.clone()).await.map_err(|error| text(&error))?;
         self.network.join(node, Reachable { raft, machine, start });
@@ -264,7 +265,7 @@ impl Replicas {
             None => format!("{node} is down"),
             Some(reachable) => {
                 let metrics = reachable.raft.metrics().borrow_watched().clone();
-                format!("{node}: {metrics}")
+                format!("{node}: {:?}, {metrics}", metrics.running_state)
             }
         });
         nodes.collect::<Vec<_>>().join("; ")
