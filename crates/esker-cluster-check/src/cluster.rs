@@ -209,7 +209,7 @@ impl Cluster {
             }
             thread::sleep(PAUSE);
         }
-        Err(why)
+        Err(format!("the nodes do not compare their states, as when one has stopped: {why}"))
     }
 
     /// What a node itself has of these objects.

@@ -1,7 +1,8 @@
 //! The network between nodes: one TUN device for each, and this process as the switch between them.
 //!
 //! The nodes speak TCP over the kernel as usual; every packet comes through here, and is passed on,
-//! delayed, reordered or dropped as the links say. So the faults need nothing of the kernel but TUN.
+//! delayed, reordered or dropped as the links say. So the faults need nothing of the kernel but
+//! TUN.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -132,8 +133,8 @@ impl Shared {
 }
 
 impl Switch {
-    /// A switch with devices of these names, the first for the clients. Each is to be moved to where
-    /// it is used, and given its address.
+    /// A switch with devices of these names, the first for the clients. Each is to be moved to
+    /// where it is used, and given its address.
     ///
     /// # Errors
     /// The devices cannot be made, as without the right to.

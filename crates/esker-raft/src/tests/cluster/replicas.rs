@@ -30,7 +30,8 @@ pub enum Planted {
     LocalClocks,
 }
 
-/// The commands of the clients, perhaps with a fault. Each writes down its time, for clients to see.
+/// The commands of the clients, perhaps with a fault. Each writes down its time, for clients to
+/// see.
 #[derive(Clone)]
 pub struct Commands {
     inner: KeyValue,
