@@ -4,6 +4,13 @@ use crate::range_hash::RangeHash;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// What openraft runs on.
+#[cfg(not(test))]
+type Runtime = openraft_rt_tokio::TokioRuntime;
+/// The same, with election timeouts from a seed: tests run in its `scope`.
+#[cfg(test)]
+pub(crate) type Runtime = openraft::rt::deterministic_rng::DeterministicRng<openraft_rt_tokio::TokioRuntime>;
+
 openraft::declare_raft_types!(
     /// The types of a cluster: commands and replies, nodes that are numbers with an address.
     pub TypeConfig:
@@ -11,7 +18,7 @@ openraft::declare_raft_types!(
         R = Reply,
         NodeId = u64,
         Node = openraft::BasicNode,
-        AsyncRuntime = openraft_rt_tokio::TokioRuntime,
+        AsyncRuntime = Runtime,
 );
 
 /// The identity of a leader: its term and its node.

@@ -1,7 +1,8 @@
 //! Many writers at a time on a real runtime: their commands share the syncs of the log.
 
 use super::history::key_value;
-use super::world::{apply, put};
+use super::world::{apply, put, spawn};
+use crate::types::Runtime;
 use crate::{Command, Executor, LogStore, Reply, SnapshotFiles, StateMachine, StateOptions, TypeConfig, Vote};
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
@@ -77,7 +78,7 @@ async fn syncs(writers: usize, commands: usize) -> u64 {
     let before = log.stats();
     let tasks = (0..writers).map(|writer| {
         let raft = raft.clone();
-        tokio::spawn(async move {
+        spawn(async move {
             for number in 0..commands {
                 let operation = put("names", &format!("{writer}-{number}"), "value", None);
                 let command = Command { time_ms: 1, request: apply(vec![operation]) };
@@ -99,7 +100,7 @@ async fn syncs(writers: usize, commands: usize) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_writers_share_their_syncs() {
-    let (alone, together) = (syncs(1, 32).await, syncs(64, 32).await);
+    let (alone, together) = Runtime::scope(0, async { (syncs(1, 32).await, syncs(64, 32).await) }).await;
     println!("{alone} syncs for 32 commands of one writer, {together} for 2048 of 64");
     assert!(alone >= 32, "{alone} syncs make 32 commands durable one after the other");
     // Sixty-four times the commands with at most eight times the syncs.

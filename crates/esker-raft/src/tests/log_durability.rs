@@ -5,8 +5,9 @@
 //! the log after some number of operations: all that were acknowledged as durable, and none that
 //! was not begun.
 
+use super::history::{key_value, options};
 use super::world::{blank, entry, images, log_id, membership, random, run, seed, small_on, value};
-use crate::{Entry, Error, Executor, LeaderId, LogId, LogStore, Request, TypeConfig, Vote};
+use crate::{Entry, Error, Executor, LeaderId, LogId, LogStore, Request, StateMachine, TypeConfig, Vote};
 use esker::Db;
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
@@ -383,4 +384,49 @@ fn the_log_of_another_node_is_refused() {
     let refused = LogStore::open(&db, 2, Executor::InPlace).err();
     assert!(matches!(refused, Some(Error::InvalidArgument { .. })), "{refused:?}");
     LogStore::open(&db, 1, Executor::InPlace).unwrap();
+}
+
+#[test]
+fn a_log_gives_up_what_the_state_contradicts() {
+    run(async {
+        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let db = Db::open("log", small_on(&env)).unwrap();
+        let mut log = LogStore::open(&db, NODE, Executor::InPlace).unwrap();
+        log.blocking_append((0..6).map(|index| blank(1, index))).await.unwrap();
+        // The state is behind, or has the last entry: nothing is wrong.
+        for applied in [log_id(1, 2), log_id(1, 5)] {
+            assert!(!log.give_way_to(applied).unwrap());
+            assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(log_id(1, 5)), "{applied:?}");
+        }
+        // Entry 3 was committed in another term: no entry behind it ever was.
+        assert!(log.give_way_to(log_id(2, 3)).unwrap());
+        assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(log_id(1, 2)));
+        drop(log);
+        let mut log = LogStore::open(&db, NODE, Executor::InPlace).unwrap();
+        assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_state_that_is_ahead_of_the_log_gets_a_snapshot() {
+    run(async {
+        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let db = Db::open("log", small_on(&env)).unwrap();
+        let mut log = LogStore::open(&db, NODE, Executor::InPlace).unwrap();
+        let machine = StateMachine::open("state", key_value(), options(env.clone(), small_on(&env))).unwrap();
+        machine.reconcile(&log).unwrap();
+        log.blocking_append((0..6).map(|index| blank(1, index))).await.unwrap();
+        for index in 0..6 {
+            machine.apply(&blank(1, index)).unwrap();
+        }
+        machine.reconcile(&log).unwrap();
+        assert!(machine.snapshot().is_none(), "the log has all that the state has");
+        for entry in [blank(2, 6), blank(2, 7)] {
+            machine.apply(&entry).unwrap();
+        }
+        machine.reconcile(&log).unwrap();
+        let meta = machine.snapshot().unwrap().manifest().meta().unwrap();
+        assert_eq!(meta.last_log_id, Some(log_id(2, 7)));
+        assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(log_id(1, 5)));
+    });
 }

@@ -1,5 +1,6 @@
 //! openraft's own suite for storages.
 
+use crate::types::Runtime;
 use crate::{Executor, KeyValue, LogStore, StateMachine, StateOptions, TypeConfig};
 use esker::env::mem::MemEnv;
 use esker::{Db, Options};
@@ -25,10 +26,10 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine<KeyValue>> for Builder {
 
 #[tokio::test]
 async fn the_suite_passes_with_blocking_threads() {
-    Suite::test_all(Builder { executor: Executor::BlockingThreads }).await.unwrap();
+    Runtime::scope(0, Suite::test_all(Builder { executor: Executor::BlockingThreads })).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_suite_passes_in_place() {
-    Suite::test_all(Builder { executor: Executor::InPlace }).await.unwrap();
+    Runtime::scope(0, Suite::test_all(Builder { executor: Executor::InPlace })).await.unwrap();
 }

@@ -1,9 +1,11 @@
 //! What the tests share: small databases, entries, and a runtime in which everything has its order.
 
+use crate::types::Runtime;
 use crate::{Command, Entry, KeyValueCommand, LeaderId, LogId, Operation, Request};
 use esker::Options;
 use esker::env::Env;
 use esker::env::mem::{CrashMode, MemEnv};
+use openraft::async_runtime::AsyncRuntime;
 use openraft::entry::RaftEntry;
 use openraft::{BasicNode, EntryPayload};
 use rand::rngs::StdRng;
@@ -27,8 +29,24 @@ pub fn random(seed: u64) -> StdRng {
 
 /// Runs to the end in this thread, with a clock that moves when nothing else can be done.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
+    run_seeded(0, future)
+}
+
+/// The same; openraft draws its election timeouts from that seed. So does tokio what it draws, as
+/// which of two tasks that wait for one thing goes first, where its unstable interface is compiled.
+pub fn run_seeded<T>(seed: u64, future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_time().start_paused(true).build().unwrap().block_on(future)
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
+    builder.enable_time().start_paused(true).build().unwrap().block_on(Runtime::scope(seed, future))
+}
+
+/// Starts a task with a seed that follows from that of its parent.
+pub fn spawn<F>(future: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    Runtime::spawn(future)
 }
 
 /// Lets so much of the simulated time pass, in which everything else that can happen does.

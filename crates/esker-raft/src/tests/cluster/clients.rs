@@ -1,100 +1,70 @@
-//! The clients of a simulated cluster, and what they have seen of a register and of a sum.
+//! The clients of a simulated cluster, and what they have seen of its objects.
 
 use super::super::history::payload;
-use super::super::world::{pause, put, random};
-use super::replicas::Replicas;
+use super::super::world::{pause, put, random, spawn};
+use super::objects::{Found, MEMBERS, OBJECTS, Object, Use};
+use super::replicas::{Machine, Replicas};
 use crate::{Command, KeyValueAnswer, Operation, Reply, Request};
 use openraft::ReadPolicy;
 use parking_lot::Mutex;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use stateright::semantics::register::{Register, RegisterOp, RegisterRet};
-use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
+use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How clients repeat what was not answered.
+/// What clients rely on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Semantics {
-    /// In a session.
+    /// What was not answered is repeated in a session; a read asks whether the leader leads.
     Sessions,
-    /// As another request.
+    /// What was not answered is sent as another request.
     BlindRetries,
+    /// A read takes the word of a node that believes to lead.
+    LocalReads,
 }
 
-/// A number that is added to; each answer is the sum.
-#[derive(Clone, Debug, Default)]
-struct Sum(u64);
-
-#[derive(Clone, Debug)]
-enum SumOp {
-    Add(u64),
-    Read,
-}
-
-impl SequentialSpec for Sum {
-    type Op = SumOp;
-    type Ret = u64;
-
-    fn invoke(&mut self, op: &SumOp) -> u64 {
-        if let SumOp::Add(amount) = op {
-            self.0 += amount;
-        }
-        self.0
-    }
-}
-
-struct Histories {
-    register: LinearizabilityTester<u64, Register<u64>>,
-    sum: LinearizabilityTester<u64, Sum>,
-}
+type Histories = [LinearizabilityTester<u64, Object>; OBJECTS];
 
 /// The clients at work.
 pub struct Clients {
     histories: Arc<Mutex<Histories>>,
-    tasks: Vec<JoinHandle<Result<(usize, usize), String>>>,
+    tasks: Vec<JoinHandle<Result<usize, String>>>,
 }
 
+const CLIENTS: u64 = 6;
 /// How many operations a client makes.
-const OPERATIONS: u64 = 10;
+const OPERATIONS: u64 = 14;
 /// How often one is repeated before the cluster counts as stuck.
 const ATTEMPTS: usize = 2_000;
 
 impl Clients {
     pub fn start(replicas: &Replicas, seed: u64, semantics: Semantics) -> Clients {
-        let histories = Histories {
-            register: LinearizabilityTester::new(Register(0)),
-            sum: LinearizabilityTester::new(Sum::default()),
-        };
-        let histories = Arc::new(Mutex::new(histories));
+        let histories = Arc::new(Mutex::new(Object::all().map(LinearizabilityTester::new)));
         let task = |number: u64| {
             let random = random(seed ^ (number << 32));
             let client = Client { number, replicas: replicas.clone(), random, semantics, session: None, retries: 0 };
-            tokio::spawn(client.work(Arc::clone(&histories)))
+            spawn(client.work(Arc::clone(&histories)))
         };
-        let tasks = (1..=4).map(task).collect();
+        let tasks = (1..=CLIENTS).map(task).collect();
         Clients { histories, tasks }
     }
 
     /// Waits for the clients, and checks what they have seen; how many operations, and how many
     /// repetitions.
     pub async fn finish(self) -> Result<(usize, usize), String> {
-        let (mut operations, mut retries) = (0, 0);
+        let mut retries = 0;
         for task in self.tasks {
-            let (done, repeated) = task.await.map_err(|error| error.to_string())??;
-            operations += done;
-            retries += repeated;
+            retries += task.await.map_err(|error| error.to_string())??;
         }
-        let histories = self.histories.lock();
-        if !histories.register.is_consistent() {
-            return Err(format!("the register is not linearizable: {:?}", histories.register));
+        for history in self.histories.lock().iter() {
+            if !history.is_consistent() {
+                return Err(format!("not linearizable: {history:?}"));
+            }
         }
-        if !histories.sum.is_consistent() {
-            return Err(format!("the sum is not linearizable: {:?}", histories.sum));
-        }
-        Ok((operations, retries))
+        Ok(((CLIENTS * OPERATIONS) as usize, retries))
     }
 }
 
@@ -108,66 +78,45 @@ struct Client {
 }
 
 impl Client {
-    async fn work(mut self, histories: Arc<Mutex<Histories>>) -> Result<(usize, usize), String> {
-        if self.semantics == Semantics::Sessions {
+    async fn work(mut self, histories: Arc<Mutex<Histories>>) -> Result<usize, String> {
+        if self.semantics != Semantics::BlindRetries {
             match self.request(Request::OpenSession).await? {
                 Reply::SessionOpened(session) => self.session = Some(session),
                 other => return Err(format!("a session opens with {other:?}")),
             }
         }
         for operation in 0..OPERATIONS {
-            let thought = Duration::from_millis(self.random.random_range(0..1_500));
+            let thought = Duration::from_millis(self.random.random_range(0..3_000));
             pause(thought).await;
-            if self.number.is_multiple_of(2) {
-                self.use_register(&histories, operation).await?;
+            let object = self.random.random_range(0..OBJECTS);
+            let what = self.draw(object, operation);
+            histories.lock()[object].on_invoke(self.number, what.clone())?;
+            let found = if what == Use::Read && self.random.random_range(0..3) > 0 {
+                self.read(object).await?
             } else {
-                self.use_sum(&histories, operation).await?;
-            }
+                let values = self.write(operation, operations(object, &what)).await?;
+                found(object, &what, values.iter().map(Option::as_deref).collect())?
+            };
+            histories.lock()[object].on_return(self.number, found)?;
         }
-        Ok((OPERATIONS as usize, self.retries))
+        Ok(self.retries)
     }
 
-    async fn use_register(&mut self, histories: &Mutex<Histories>, operation: u64) -> Result<(), String> {
-        let client = self.number;
-        if self.random.random_range(0..2) == 0 {
-            histories.lock().register.on_invoke(client, RegisterOp::Read)?;
-            let value = self.read("registers", "register").await?;
-            histories.lock().register.on_return(client, RegisterRet::ReadOk(value))?;
-            return Ok(());
+    /// What to do with that object.
+    fn draw(&mut self, object: usize, operation: u64) -> Use {
+        let value = self.number * 1_000 + operation + 1;
+        let member = self.random.random_range(0..MEMBERS);
+        let ttl_ms = self.random.random_range(1..8_000);
+        match (object, self.random.random_range(0..8)) {
+            (_, 0..3) => Use::Read,
+            (0, _) => Use::Write(value),
+            (1, _) => Use::Add(self.random.random_range(1..100)),
+            (2, 3) => Use::Clear,
+            (2, 4) => Use::Remove(member),
+            (2, _) => Use::Insert(member),
+            (_, 3) => Use::Renew { ttl_ms },
+            _ => Use::Grant { value, ttl_ms },
         }
-        let value = client * 1_000 + operation;
-        histories.lock().register.on_invoke(client, RegisterOp::Write(value))?;
-        let lease = format!("lease-{client}");
-        // A lease beside it, so that replicas that disagree on time have different states.
-        let operations = vec![
-            put("registers", "register", value.to_le_bytes(), None),
-            put("leases", &lease, value.to_le_bytes(), Some(60_000)),
-        ];
-        self.write(operation, operations).await?;
-        histories.lock().register.on_return(client, RegisterRet::WriteOk)?;
-        Ok(())
-    }
-
-    async fn use_sum(&mut self, histories: &Mutex<Histories>, operation: u64) -> Result<(), String> {
-        let client = self.number;
-        if self.random.random_range(0..3) == 0 {
-            histories.lock().sum.on_invoke(client, SumOp::Read)?;
-            let value = self.read("sums", "sum").await?;
-            histories.lock().sum.on_return(client, value)?;
-            return Ok(());
-        }
-        let amount = self.random.random_range(1..100);
-        histories.lock().sum.on_invoke(client, SumOp::Add(amount))?;
-        let (keyspace, key) = ("sums".to_string(), b"sum".to_vec());
-        let operand = amount.to_le_bytes().to_vec();
-        let operations = vec![
-            Operation::Merge { keyspace: keyspace.clone(), key: key.clone(), operand },
-            Operation::Get { keyspace, key },
-        ];
-        let values = self.write(operation, operations).await?;
-        let sum = number(values.first().and_then(Option::as_deref))?;
-        histories.lock().sum.on_return(client, sum)?;
-        Ok(())
     }
 
     /// Writes until it is answered.
@@ -188,7 +137,8 @@ impl Client {
 
     /// A node to ask: mostly the one that another believes to be the leader.
     async fn node(&mut self) -> u64 {
-        let guess = self.random.random_range(1..=self.replicas.nodes);
+        let nodes = self.replicas.nodes();
+        let guess = nodes[self.random.random_range(0..nodes.len())];
         match self.replicas.leader().await {
             Some(leader) if self.random.random_range(0..4) > 0 => leader,
             _ => guess,
@@ -212,16 +162,18 @@ impl Client {
     }
 
     /// Reads what the leader has, when it is sure to be the leader.
-    async fn read(&mut self, keyspace: &str, key: &str) -> Result<u64, String> {
+    async fn read(&mut self, object: usize) -> Result<Found, String> {
         for _ in 0..ATTEMPTS {
             let node = self.node().await;
             if let Some(reachable) = self.replicas.network.reach(node) {
-                let sure = reachable.raft.ensure_linearizable(ReadPolicy::ReadIndex);
-                if let Ok(Ok(_)) = timeout(Duration::from_millis(700), sure).await {
-                    let database = reachable.machine.database();
-                    if let Ok(value) = database.keyspaces()[keyspace].get(key) {
-                        return value.map_or(Ok(0), |value| number(Some(&value)));
-                    }
+                let is_sure = if self.semantics == Semantics::LocalReads {
+                    reachable.raft.current_leader().await == Some(node)
+                } else {
+                    let sure = reachable.raft.ensure_linearizable(ReadPolicy::ReadIndex);
+                    matches!(timeout(Duration::from_millis(700), sure).await, Ok(Ok(_)))
+                };
+                if is_sure && let Some(found) = read_here(&reachable.machine, object)? {
+                    return Ok(found);
                 }
             }
             self.retries += 1;
@@ -231,7 +183,76 @@ impl Client {
     }
 }
 
-fn number(bytes: Option<&[u8]>) -> Result<u64, String> {
-    let bytes = bytes.ok_or("there is no value")?;
+/// Where the parts of an object are.
+fn places(object: usize) -> Vec<(&'static str, String)> {
+    match object {
+        0 => vec![("registers", "register".into())],
+        1 => vec![("sums", "sum".into())],
+        2 => (0..MEMBERS).map(|member| ("members", member.to_string())).collect(),
+        _ => vec![("times", "now".into()), ("leases", "lease".into())],
+    }
+}
+
+/// The use as operations of a command.
+fn operations(object: usize, what: &Use) -> Vec<Operation> {
+    let get = |(keyspace, key): (&str, String)| Operation::Get { keyspace: keyspace.into(), key: key.into() };
+    let (keyspace, key) = ("members".to_string(), |member: &u8| member.to_string().into_bytes());
+    let gets = places(object).into_iter().map(get);
+    match what {
+        Use::Read => gets.collect(),
+        Use::Write(value) => vec![put("registers", "register", value.to_le_bytes(), None)],
+        Use::Add(amount) => {
+            let operand = amount.to_le_bytes().to_vec();
+            let merge = Operation::Merge { keyspace: "sums".into(), key: b"sum".into(), operand };
+            std::iter::once(merge).chain(gets).collect()
+        }
+        Use::Insert(member) => vec![
+            Operation::Get { keyspace: keyspace.clone(), key: key(member) },
+            Operation::Put { keyspace, key: key(member), value: vec![1], ttl_ms: None },
+        ],
+        Use::Remove(member) => vec![
+            Operation::Get { keyspace: keyspace.clone(), key: key(member) },
+            Operation::Delete { keyspace, key: key(member) },
+        ],
+        Use::Clear => vec![Operation::DeleteRange { keyspace, start: Vec::new(), end: None }],
+        Use::Grant { value, ttl_ms } => {
+            gets.chain([put("leases", "lease", value.to_le_bytes(), Some(*ttl_ms))]).collect()
+        }
+        Use::Renew { ttl_ms } => {
+            let (keyspace, key) = ("leases".to_string(), b"lease".to_vec());
+            gets.chain([Operation::Expire { keyspace, key, ttl_ms: Some(*ttl_ms) }]).collect()
+        }
+    }
+}
+
+/// What the values that a command got say.
+fn found(object: usize, what: &Use, values: Vec<Option<&[u8]>>) -> Result<Found, String> {
+    let first = values.first().copied().flatten();
+    Ok(match (object, what) {
+        (_, Use::Write(_) | Use::Clear) => Found::Nothing,
+        (_, Use::Insert(_) | Use::Remove(_)) => Found::Was(first.is_some()),
+        (2, _) => Found::Members((0..MEMBERS).filter(|member| values[usize::from(*member)].is_some()).collect()),
+        (3, _) => Found::Lease {
+            time_ms: first.map_or(Ok(0), number)?,
+            value: values.get(1).copied().flatten().map(number).transpose()?,
+        },
+        _ => Found::Number(first.map_or(Ok(0), number)?),
+    })
+}
+
+/// What a replica has; nothing if its database fails.
+fn read_here(machine: &Machine, object: usize) -> Result<Option<Found>, String> {
+    let database = machine.database();
+    let values = places(object).into_iter().map(|(keyspace, key)| database.keyspaces()[keyspace].get(key));
+    let Ok(values) = values.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+    let mut found = found(object, &Use::Read, values.iter().map(Option::as_deref).collect())?;
+    if let Found::Lease { time_ms, .. } = &mut found {
+        // The time of the state may be later than that of the newest payload.
+        *time_ms = database.time_ms();
+    }
+    Ok(Some(found))
+}
+
+fn number(bytes: &[u8]) -> Result<u64, String> {
     bytes.try_into().map(u64::from_le_bytes).map_err(|_| format!("{bytes:?} is no number"))
 }

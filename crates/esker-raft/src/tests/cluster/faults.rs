@@ -8,24 +8,35 @@ use rand::rngs::StdRng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How often something happened, by its name.
+pub type Counts = BTreeMap<&'static str, u64>;
+
 /// Faults, one after the other, as the seed says.
 pub struct Faults {
     replicas: Replicas,
     random: StdRng,
     /// Nodes that are down, with the number of their next start.
     down: BTreeMap<u64, u64>,
-    crashes: usize,
-    partitions: usize,
+    /// A node that is about to take the place of another one.
+    replacement: Option<(u64, u64)>,
+    counts: Counts,
 }
+
+/// How often a replacement is tried after the faults before the cluster counts as stuck.
+const ATTEMPTS: usize = 100;
 
 impl Faults {
     pub fn new(seed: u64, replicas: &Replicas) -> Faults {
         let (replicas, random) = (replicas.clone(), random(seed ^ 0xfa17));
-        Faults { replicas, random, down: BTreeMap::new(), crashes: 0, partitions: 0 }
+        Faults { replicas, random, down: BTreeMap::new(), replacement: None, counts: Counts::new() }
     }
 
-    pub fn count(&self) -> (usize, usize) {
-        (self.crashes, self.partitions)
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
     }
 
     async fn wait(&mut self, most_ms: u64) {
@@ -34,43 +45,53 @@ impl Faults {
     }
 
     fn node(&mut self) -> u64 {
-        self.random.random_range(1..=self.replicas.nodes)
+        let nodes = self.replicas.nodes();
+        nodes[self.random.random_range(0..nodes.len())]
+    }
+
+    /// The node that leads, as far as another one knows; else any.
+    async fn leader(&mut self) -> u64 {
+        match self.replicas.leader().await {
+            Some(leader) if self.replicas.nodes().contains(&leader) => leader,
+            _ => self.node(),
+        }
     }
 
     /// The next fault, and a while with it.
     pub async fn next(&mut self) -> Result<(), String> {
-        let nodes = self.replicas.nodes;
-        match self.random.random_range(0..8) {
-            0 | 1 => {
-                self.partitions += 1;
-                let side: Vec<bool> = (0..=nodes).map(|_| self.random.random_range(0..2) == 0).collect();
-                let lines = (1..=nodes).flat_map(|from| (1..=nodes).map(move |to| (from, to)));
-                let lines = lines.filter(|(from, to)| side[*from as usize] != side[*to as usize]);
-                self.replicas.network.cut(lines);
-                self.wait(3_000).await;
-                self.replicas.network.cut([]);
-            }
-            2 => {
-                // A node that hears and is not heard.
-                self.partitions += 1;
-                let from = self.node();
-                self.replicas.network.cut((1..=nodes).map(|to| (from, to)));
-                self.wait(2_000).await;
-                self.replicas.network.cut([]);
-            }
-            3..6 => {
+        match self.random.random_range(0..16) {
+            0..4 => self.partition().await,
+            4..8 => {
                 let node = self.node();
                 self.crash(node).await;
             }
-            6 => {
+            8 => {
                 // All at once, as when a room loses its power.
-                for node in 1..=nodes {
+                self.count("losses of all nodes");
+                for node in self.replicas.nodes() {
                     self.crash(node).await;
                 }
             }
+            9 => {
+                self.count("slow networks");
+                let most_ms = self.random.random_range(30..400);
+                self.replicas.network.delay(Some(most_ms));
+                self.wait(4_000).await;
+                self.replicas.network.delay(None);
+            }
+            10 | 11 => {
+                self.count("clock jumps");
+                let node = if self.random.random_range(0..3) > 0 { self.leader().await } else { self.node() };
+                let ahead_ms = self.random.random_range(0..10_000);
+                self.replicas.set_clock(node, ahead_ms);
+            }
+            12 => self.fill_disk().await,
+            13 => self.restart_one_after_the_other().await?,
+            14 => self.replace().await?,
             _ => {}
         }
         self.wait(800).await;
+        self.revive().await;
         let back: Vec<u64> = self.down.keys().copied().filter(|_| self.random.random_range(0..3) > 0).collect();
         for node in back {
             self.boot(node).await?;
@@ -79,12 +100,108 @@ impl Faults {
         Ok(())
     }
 
+    /// Divides the network for a while.
+    async fn partition(&mut self) {
+        let nodes = self.replicas.nodes();
+        let all = || nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
+        let leader = self.leader().await;
+        let lines: Vec<(u64, u64)> = match self.random.random_range(0..6) {
+            0 | 1 => {
+                self.count("partitions into two sides");
+                let side: BTreeMap<u64, bool> =
+                    nodes.iter().map(|node| (*node, self.random.random_range(0..2) == 0)).collect();
+                all().filter(|(from, to)| side[from] != side[to]).collect()
+            }
+            2 => {
+                self.count("leaders cut off");
+                all().filter(|(from, to)| *from == leader || *to == leader).collect()
+            }
+            3 => {
+                self.count("nodes that are not heard");
+                let mute = self.node();
+                all().filter(|(from, _)| *from == mute).collect()
+            }
+            4 => {
+                self.count("nodes that do not hear");
+                let deaf = self.node();
+                all().filter(|(_, to)| *to == deaf).collect()
+            }
+            _ => {
+                // Two sides that only one node reaches both of.
+                self.count("bridges");
+                let bridge = self.node();
+                let side: BTreeMap<u64, bool> =
+                    nodes.iter().map(|node| (*node, self.random.random_range(0..2) == 0)).collect();
+                all().filter(|(from, to)| *from != bridge && *to != bridge && side[from] != side[to]).collect()
+            }
+        };
+        self.replicas.network.cut(lines);
+        self.wait(3_000).await;
+        self.replicas.network.cut([]);
+    }
+
+    /// Lets the disk of a node take hardly any more bytes for a while.
+    async fn fill_disk(&mut self) {
+        self.count("full disks");
+        let node = self.node();
+        let disk = self.replicas.disk(node);
+        let used =
+            disk.files().iter().filter_map(|path| disk.file_bytes(path)).map(|bytes| bytes.len() as u64).sum::<u64>();
+        disk.set_capacity(Some(used + self.random.random_range(0..4_000)));
+        self.wait(3_000).await;
+        disk.set_capacity(None);
+    }
+
+    /// Stops each node and starts it again before the next one.
+    async fn restart_one_after_the_other(&mut self) -> Result<(), String> {
+        self.count("rolling restarts");
+        for node in self.replicas.nodes() {
+            if let Some(start) = self.replicas.crash(node, None, 0).await {
+                self.wait(100).await;
+                self.replicas.boot(node, start).await?;
+            }
+            self.wait(700).await;
+        }
+        Ok(())
+    }
+
+    /// Puts a node with an empty disk in the place of another one, as far as it can be done now.
+    async fn replace(&mut self) -> Result<(), String> {
+        let (old, new) = match self.replacement {
+            Some(pair) => pair,
+            None => (self.node(), self.replicas.begin().await?),
+        };
+        self.replacement = Some((old, new));
+        for _ in 0..3 {
+            if self.replicas.replace(old, new).await {
+                self.count("nodes replaced");
+                self.down.remove(&old);
+                self.replacement = None;
+                break;
+            }
+            self.wait(500).await;
+        }
+        Ok(())
+    }
+
+    /// Ends nodes that have given up, so that they are started again.
+    async fn revive(&mut self) {
+        for node in self.replicas.nodes() {
+            if !self.replicas.has_stopped(node) {
+                continue;
+            }
+            self.count("nodes that gave up");
+            if let Some(start) = self.replicas.crash(node, None, 0).await {
+                self.down.insert(node, start);
+            }
+        }
+    }
+
     /// Cuts the power of a node, now or in a later call of its disk, or kills it.
     async fn crash(&mut self, node: u64) {
         if self.down.contains_key(&node) {
             return;
         }
-        self.crashes += 1;
         if self.random.random_range(0..2) == 0 {
             let disk = self.replicas.disk(node);
             disk.crash_after(disk.mutations() + self.random.random_range(0..12));
@@ -96,6 +213,7 @@ impl Faults {
             4 => Some(CrashMode::KeepAll),
             _ => Some(CrashMode::Random),
         };
+        self.count(if mode.is_some() { "power losses" } else { "kills" });
         let seed = self.random.random_range(0..u64::MAX);
         if let Some(start) = self.replicas.crash(node, mode, seed).await {
             self.down.insert(node, start);
@@ -112,9 +230,16 @@ impl Faults {
     /// Ends all faults. A node that an error of its disk has ended is started again.
     pub async fn end(&mut self) -> Result<(), String> {
         self.replicas.network.cut([]);
+        self.revive().await;
         for node in self.down.keys().copied().collect::<Vec<_>>() {
             self.boot(node).await?;
         }
-        Ok(())
+        for _ in 0..ATTEMPTS {
+            if self.replacement.is_none() {
+                return Ok(());
+            }
+            self.replace().await?;
+        }
+        Err(format!("no node takes the place of another one: {}", self.replicas.describe().await))
     }
 }

@@ -1,6 +1,6 @@
 //! The simulated network: messages between replicas of one process.
 
-use super::super::world::pause;
+use super::super::world::{pause, spawn};
 use super::replicas::Machine;
 use crate::{SnapshotFiles, TransferReply, TypeConfig, Vote};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
@@ -34,17 +34,23 @@ struct State {
     reachable: BTreeMap<u64, Reachable>,
     /// From, to.
     cut: BTreeSet<(u64, u64)>,
+    /// The longest delay of most messages in milliseconds.
+    usual_delay_ms: u64,
     random: StdRng,
     installed: u64,
+    repeated: u64,
 }
 
 /// The bytes of a snapshot in a message.
 const PIECE: usize = 512;
+/// The longest delay of most messages in milliseconds when nothing is wrong.
+const USUAL_DELAY_MS: u64 = 10;
 
 impl Network {
     pub fn new(random: StdRng) -> Network {
         let (reachable, cut) = (BTreeMap::new(), BTreeSet::new());
-        Network { state: Arc::new(Mutex::new(State { reachable, cut, random, installed: 0 })) }
+        let state = State { reachable, cut, usual_delay_ms: USUAL_DELAY_MS, random, installed: 0, repeated: 0 };
+        Network { state: Arc::new(Mutex::new(state)) }
     }
 
     pub fn join(&self, node: u64, reachable: Reachable) {
@@ -64,21 +70,55 @@ impl Network {
         self.state.lock().cut = lines.into_iter().collect();
     }
 
+    /// Makes messages take up to so long, or as usual.
+    pub fn delay(&self, most_ms: Option<u64>) {
+        self.state.lock().usual_delay_ms = most_ms.unwrap_or(USUAL_DELAY_MS);
+    }
+
     pub fn installed(&self) -> u64 {
         self.state.lock().installed
+    }
+
+    /// How many messages have come a second time.
+    pub fn repeated(&self) -> u64 {
+        self.state.lock().repeated
     }
 
     /// Lets a message pass, after a while, or loses it.
     async fn pass(&self, from: u64, to: u64) -> Result<(), String> {
         let (delay, is_lost) = {
-            let random = &mut self.state.lock().random;
-            let delay =
-                if random.random_range(0..20) == 0 { random.random_range(0..200) } else { random.random_range(0..10) };
-            (delay, random.random_range(0..50) == 0)
+            let state = &mut *self.state.lock();
+            let (random, usual_ms) = (&mut state.random, state.usual_delay_ms);
+            let most_ms = if random.random_range(0..20) == 0 { usual_ms.max(200) } else { usual_ms };
+            (random.random_range(0..most_ms), random.random_range(0..50) == 0)
         };
         pause(Duration::from_millis(delay)).await;
         let is_cut = self.state.lock().cut.contains(&(from, to));
         if is_lost || is_cut { Err(format!("the message from {from} to {to} is lost")) } else { Ok(()) }
+    }
+
+    /// Brings a message a second time, much later, now and then: behind newer ones, and after the
+    /// sender has given it up.
+    fn repeat<F: Future<Output: Send> + Send + 'static>(
+        &self,
+        to: u64,
+        bring: impl FnOnce(Reachable) -> F + Send + 'static,
+    ) {
+        let late_ms = {
+            let state = &mut *self.state.lock();
+            if state.random.random_range(0..50) > 0 {
+                return;
+            }
+            state.repeated += 1;
+            state.random.random_range(20..3_000)
+        };
+        let network = self.clone();
+        spawn(async move {
+            pause(Duration::from_millis(late_ms)).await;
+            if let Some(target) = network.reach(to) {
+                drop(bring(target).await);
+            }
+        });
     }
 }
 
@@ -143,6 +183,8 @@ impl RaftNetworkV2<TypeConfig> for Line {
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let again = rpc.clone();
+        self.sender.network.repeat(self.target, |target| async move { target.raft.append_entries(again).await });
         let answer = |target: Reachable| async move { target.raft.append_entries(rpc).await.map_err(text) };
         self.call(&option, answer).await.map_err(unreachable)
     }
@@ -152,6 +194,8 @@ impl RaftNetworkV2<TypeConfig> for Line {
         rpc: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let again = rpc.clone();
+        self.sender.network.repeat(self.target, |target| async move { target.raft.vote(again).await });
         let answer = |target: Reachable| async move { target.raft.vote(rpc).await.map_err(text) };
         self.call(&option, answer).await.map_err(unreachable)
     }

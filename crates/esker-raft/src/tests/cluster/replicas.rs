@@ -10,9 +10,10 @@ use esker::env::Env;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
 use esker::{Db, Keyspace, KeyspaceOptions, Ttl};
+use openraft::async_runtime::watch::WatchReceiver;
 use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,11 +25,13 @@ pub enum Planted {
     Nothing,
     EarlyAcknowledgement,
     RestoredLeaders,
+    LostVotes,
     AppliedTwice,
     LocalClocks,
 }
 
-/// The commands of the clients, perhaps with a fault.
+/// The commands of the clients, perhaps with a fault. Each writes down its time, for clients to
+/// see.
 #[derive(Clone)]
 pub struct Commands {
     inner: KeyValue,
@@ -46,6 +49,8 @@ impl Apply for Commands {
     }
 
     fn apply(&self, context: &mut Context<'_, Self::Keyspaces>, payload: &[u8]) -> Result<Vec<u8>, Rejection> {
+        let time_ms = context.time_ms.to_le_bytes();
+        context.transaction.put(&context.keyspaces["times"], "now", time_ms)?;
         match self.planted {
             Planted::AppliedTwice => drop(self.inner.apply(context, payload)?),
             Planted::LocalClocks => context.time_ms += self.skew_ms,
@@ -59,10 +64,23 @@ impl Apply for Commands {
 #[derive(Clone)]
 pub struct Replicas {
     pub network: Network,
-    pub nodes: u64,
-    disks: Arc<Mutex<BTreeMap<u64, MemEnv>>>,
+    nodes: Arc<Mutex<BTreeMap<u64, Node>>>,
     planted: Planted,
     began: Instant,
+}
+
+/// What a node has whether it runs or not.
+struct Node {
+    disk: MemEnv,
+    /// How far its clock is ahead.
+    ahead_ms: u64,
+}
+
+impl Node {
+    /// A node with an empty disk, and a clock that does not show what that of another one shows.
+    fn new(number: u64) -> Node {
+        Node { disk: MemEnv::new(), ahead_ms: number * 37 }
+    }
 }
 
 fn config() -> Arc<Config> {
@@ -82,10 +100,9 @@ fn config() -> Arc<Config> {
 impl Replicas {
     /// Starts a cluster of that many nodes, and waits for a leader.
     pub async fn start(seed: u64, nodes: u64, planted: Planted) -> Result<Replicas, String> {
-        let disks = Arc::new(Mutex::new((1..=nodes).map(|node| (node, MemEnv::new())).collect()));
-        let network = Network::new(random(seed));
-        let replicas = Replicas { network, nodes, disks, planted, began: Instant::now() };
-        for node in 1..=nodes {
+        let all = Arc::new(Mutex::new((1..=nodes).map(|node| (node, Node::new(node))).collect()));
+        let replicas = Replicas { network: Network::new(random(seed)), nodes: all, planted, began: Instant::now() };
+        for node in replicas.nodes() {
             replicas.boot(node, 0).await?;
         }
         let members: BTreeMap<u64, BasicNode> = (1..=nodes).map(|node| (node, BasicNode::new(""))).collect();
@@ -97,30 +114,78 @@ impl Replicas {
     /// Starts a node on what its disk holds.
     pub async fn boot(&self, node: u64, start: u64) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| format!("node {node} does not start: {error}");
-        let disk = self.disks.lock()[&node].clone();
-        let env: Arc<dyn Env> = Arc::new(disk);
+        let env: Arc<dyn Env> = Arc::new(self.disk(node));
         let db = Db::open("log", small_on(&env)).map_err(|error| text(&error))?;
         let log = LogStore::open(&db, node, Executor::InPlace).map_err(|error| text(&error))?;
         let early = self.planted == Planted::EarlyAcknowledgement;
         log.planted().early_acknowledgement.store(early, Ordering::Relaxed);
         let restored = self.planted == Planted::RestoredLeaders;
         log.planted().restored_leaders.store(restored, Ordering::Relaxed);
+        log.planted().lost_votes.store(self.planted == Planted::LostVotes, Ordering::Relaxed);
         let inner = KeyValue::new()
             .keyspace("registers", KeyspaceOptions::default())
+            .keyspace("members", KeyspaceOptions::default())
+            .keyspace("times", KeyspaceOptions::default())
             .keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))
             .keyspace("leases", KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }));
         let commands = Commands { inner, planted: self.planted, skew_ms: node };
         let machine = StateMachine::open("state", commands, options(env.clone(), small_on(&env)));
         let machine = machine.map_err(|error| text(&error))?;
+        machine.reconcile(&log).map_err(|error| text(&error))?;
         let sender = Sender { network: self.network.clone(), node, start };
         let raft = Raft::new(node, config(), sender, log, machine.clone()).await.map_err(|error| text(&error))?;
         self.network.join(node, Reachable { raft, machine, start });
         Ok(())
     }
 
+    /// The nodes, up or down.
+    pub fn nodes(&self) -> Vec<u64> {
+        self.nodes.lock().keys().copied().collect()
+    }
+
     /// The disk of a node.
     pub fn disk(&self, node: u64) -> MemEnv {
-        self.disks.lock()[&node].clone()
+        self.nodes.lock()[&node].disk.clone()
+    }
+
+    /// Sets the clock of a node so far ahead of the slowest one there can be.
+    pub fn set_clock(&self, node: u64, ahead_ms: u64) {
+        if let Some(node) = self.nodes.lock().get_mut(&node) {
+            node.ahead_ms = ahead_ms;
+        }
+    }
+
+    /// Whether a node runs that has given up, as after an error of its disk.
+    pub fn has_stopped(&self, node: u64) -> bool {
+        let metrics = self.network.reach(node).map(|reachable| reachable.raft.metrics());
+        metrics.is_some_and(|metrics| metrics.borrow_watched().running_state.is_err())
+    }
+
+    /// Starts a node with an empty disk, that no member knows; its number.
+    pub async fn begin(&self) -> Result<u64, String> {
+        let node = self.nodes.lock().keys().last().map_or(1, |last| last + 1);
+        self.nodes.lock().insert(node, Node::new(node));
+        self.boot(node, 0).await?;
+        Ok(node)
+    }
+
+    /// Tries to put one node in the place of another one. When the cluster has agreed to that, the
+    /// other one is gone with its disk; until then this is to be tried again.
+    pub async fn replace(&self, old: u64, new: u64) -> bool {
+        let leader = self.leader().await.and_then(|leader| self.network.reach(leader));
+        let Some(leader) = leader else { return false };
+        let learn = leader.raft.add_learner(new, BasicNode::new(""), false);
+        if !matches!(timeout(Duration::from_secs(2), learn).await, Ok(Ok(_))) {
+            return false;
+        }
+        let voters: BTreeSet<u64> = self.nodes().into_iter().filter(|node| *node != old).collect();
+        let change = leader.raft.change_membership(voters, false);
+        if !matches!(timeout(Duration::from_secs(4), change).await, Ok(Ok(_))) {
+            return false;
+        }
+        self.crash(old, None, 0).await;
+        self.nodes.lock().remove(&old);
+        true
     }
 
     /// Stops a node at once, and leaves on its disk what the power loss leaves; without a mode only
@@ -135,22 +200,26 @@ impl Replicas {
         // Nothing more reaches the disk while the tasks of the node end.
         disk.crash_after(disk.mutations());
         drop(timeout(Duration::from_secs(10), reachable.raft.shutdown()).await);
-        self.disks.lock().insert(node, image);
+        if let Some(node) = self.nodes.lock().get_mut(&node) {
+            node.disk = image;
+        }
         Some(reachable.start + 1)
     }
 
-    /// What the clock of a node shows: not what that of another one shows.
-    pub fn time_ms(&self, node: u64) -> u64 {
-        1_000_000 + ms_since(self.began) + node * 37
+    /// For how long the cluster has run.
+    pub fn ran_ms(&self) -> u64 {
+        ms_since(self.began)
     }
 
-    pub fn snapshots_installed(&self) -> u64 {
-        self.network.installed()
+    /// What the clock of a node shows.
+    pub fn time_ms(&self, node: u64) -> u64 {
+        let ahead_ms = self.nodes.lock().get(&node).map_or(0, |node| node.ahead_ms);
+        1_000_000 + ms_since(self.began) + ahead_ms
     }
 
     /// The leader as the nodes see it.
     pub async fn leader(&self) -> Option<u64> {
-        for node in 1..=self.nodes {
+        for node in self.nodes() {
             if let Some(reachable) = self.network.reach(node)
                 && let Some(leader) = reachable.raft.current_leader().await
             {
@@ -180,7 +249,7 @@ impl Replicas {
     /// Waits until all nodes have applied an entry.
     async fn applied(&self, index: u64) -> Result<(), String> {
         for _ in 0..600 {
-            let all = (1..=self.nodes).all(|node| {
+            let all = self.nodes().into_iter().all(|node| {
                 let position = self.network.reach(node).and_then(|reachable| reachable.machine.database().applied().0);
                 position.is_some_and(|id| id.index() >= index)
             });
@@ -192,13 +261,12 @@ impl Replicas {
         Err(format!("not all nodes apply entry {index}: {}", self.describe().await))
     }
 
-    async fn describe(&self) -> String {
-        let nodes = (1..=self.nodes).map(|node| match self.network.reach(node) {
+    pub async fn describe(&self) -> String {
+        let nodes = self.nodes().into_iter().map(|node| match self.network.reach(node) {
             None => format!("{node} is down"),
             Some(reachable) => {
-                let metrics =
-                    openraft::async_runtime::watch::WatchReceiver::borrow_watched(&reachable.raft.metrics()).clone();
-                format!("{node}: {metrics}")
+                let metrics = reachable.raft.metrics().borrow_watched().clone();
+                format!("{node}: {:?}, {metrics}", metrics.running_state)
             }
         });
         nodes.collect::<Vec<_>>().join("; ")
@@ -213,7 +281,7 @@ impl Replicas {
             let reachable = self.network.reach(node).ok_or(format!("node {node} is down"))?;
             reachable.machine.hashes(index).map_err(text)
         };
-        let all: Vec<Option<Vec<RangeHash>>> = (1..=self.nodes).map(hashes).collect::<Result<_, String>>()?;
+        let all: Vec<Option<Vec<RangeHash>>> = self.nodes().into_iter().map(hashes).collect::<Result<_, String>>()?;
         let some = all.into_iter().flatten().next().ok_or("no node hashed its state")?;
         let (compared, reply) = self.command(Request::Compare { index, hashes: some }).await?;
         if reply != Reply::None {
@@ -221,14 +289,14 @@ impl Replicas {
         }
         self.applied(compared).await?;
         let mut states = Vec::new();
-        for node in 1..=self.nodes {
+        for node in self.nodes() {
             let reachable = self.network.reach(node).ok_or(format!("node {node} is down"))?;
             states.push(hash(&reachable.machine.database()));
         }
         if states.windows(2).any(|pair| pair[0] != pair[1]) {
             return Err(format!("the states are different: {states:?}"));
         }
-        for node in 1..=self.nodes {
+        for node in self.nodes() {
             if let Some(reachable) = self.network.leave(node) {
                 drop(timeout(Duration::from_secs(10), reachable.raft.shutdown()).await);
             }

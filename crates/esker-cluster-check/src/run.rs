@@ -1,0 +1,161 @@
+//! The command: one run for each seed, and the sums of all.
+
+use crate::cluster::Cluster;
+use crate::history::Verdict;
+use crate::load::Load;
+use crate::machine::Abilities;
+use crate::node::{Site, logs};
+use crate::schedule::{Counts, Faults};
+use clap::Parser;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Check clusters of real processes under faults
+#[derive(Parser)]
+struct Arguments {
+    /// The program `esker`, built with the feature `serve`
+    #[arg(long, default_value = "target/release/esker")]
+    esker: PathBuf,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds, one after the other
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// How many nodes; else three, and five for a seed divisible by four
+    #[arg(long)]
+    nodes: Option<usize>,
+    /// How many faults there are in a run
+    #[arg(long, default_value_t = 10)]
+    faults: usize,
+    /// Where disks, clocks and logs go
+    #[arg(long, default_value = "target/cluster-check")]
+    directory: PathBuf,
+    /// A number below 250 that no other run on the machine has at the same time
+    #[arg(long, default_value_t = 0)]
+    slot: u8,
+    /// Without namespaces, and so without faults of the network
+    #[arg(long)]
+    loopback: bool,
+    /// Further arguments of `esker serve`
+    #[arg(last = true)]
+    serve: Vec<String>,
+}
+
+/// What a run has shown.
+struct Shown {
+    counts: Counts,
+    violations: Vec<String>,
+}
+
+impl Arguments {
+    fn nodes(&self, seed: u64) -> usize {
+        self.nodes.unwrap_or(if seed.is_multiple_of(4) { 5 } else { 3 })
+    }
+
+    fn site(&self, abilities: Abilities, directory: PathBuf) -> Site {
+        Site {
+            esker: self.esker.clone(),
+            directory,
+            slot: self.slot,
+            has_network: abilities.network,
+            has_mounts: abilities.mounts,
+            has_clocks: abilities.clocks,
+            arguments: self.serve.clone(),
+        }
+    }
+
+    fn run(&self, seed: u64, abilities: Abilities) -> Result<Shown, String> {
+        let directory = self.directory.join(format!("{}-{seed}", self.slot));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let directory = directory.canonicalize().map_err(|error| error.to_string())?;
+        let site = self.site(abilities, directory.clone());
+        let outcome = self.run_at(&site, seed, abilities);
+        match &outcome {
+            Ok(shown) if shown.violations.is_empty() => drop(fs::remove_dir_all(&directory)),
+            _ => println!("{}", logs(&directory)),
+        }
+        outcome
+    }
+
+    fn run_at(&self, site: &Site, seed: u64, abilities: Abilities) -> Result<Shown, String> {
+        let nodes = self.nodes(seed);
+        let mut cluster = Cluster::start(site, nodes, seed)?;
+        let mut load = Load::start(seed, cluster.addresses());
+        let mut faults = Faults::new(&mut cluster, &load, abilities, seed);
+        for _ in 0..self.faults {
+            faults.next()?;
+        }
+        let mut counts = faults.end()?;
+        let histories = load.finish()?;
+        let (mut violations, mut add) = (Vec::new(), |what, count| *counts.entry(what).or_default() += count);
+        for history in &histories {
+            add("histories", 1);
+            match history.check() {
+                Verdict::Linearizable => add("linearizable histories", 1),
+                Verdict::Undecided => add("undecided histories", 1),
+                Verdict::Violated(what) => violations.push(what),
+            }
+        }
+        let totals = load.totals();
+        add("clusters", 1);
+        add(if nodes == 5 { "clusters of five" } else { "clusters of three" }, u64::from(matches!(nodes, 3 | 5)));
+        add("uses that ended", totals.done.load(Ordering::Relaxed));
+        add("uses of which nothing is known", totals.unknown.load(Ordering::Relaxed));
+        add("uses that were refused", totals.refused.load(Ordering::Relaxed));
+        let packets = cluster.packets();
+        add("packets", packets.all);
+        add("packets lost", packets.lost);
+        add("packets delayed", packets.delayed);
+        if let Err(why) = cluster.agree(histories.iter().map(|history| (history.key(), history.object()))) {
+            violations.push(why);
+        }
+        if let Err(why) = cluster.compare() {
+            violations.push(why);
+        }
+        Ok(Shown { counts, violations })
+    }
+}
+
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(error) = fs::create_dir_all(&arguments.directory) {
+        eprintln!("{}: {error}", arguments.directory.display());
+        return ExitCode::FAILURE;
+    }
+    let mut abilities = Abilities::find(&arguments.directory);
+    abilities.network &= !arguments.loopback;
+    let (mut all, mut failed) = (Counts::new(), Vec::new());
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.seeds) {
+        match arguments.run(seed, abilities) {
+            Ok(Shown { counts, violations }) => {
+                println!("seed {seed}: {} violations; {counts:?}", violations.len());
+                for violation in &violations {
+                    println!("seed {seed}: {violation}");
+                }
+                if !violations.is_empty() {
+                    failed.push(seed);
+                }
+                for (what, count) in counts {
+                    *all.entry(what).or_default() += count;
+                }
+            }
+            Err(why) => {
+                println!("seed {seed}: {why}");
+                failed.push(seed);
+            }
+        }
+    }
+    for (what, count) in &all {
+        println!("count: {count} {what}");
+    }
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("these seeds failed: {failed:?}; repeat one with --seed N");
+    ExitCode::FAILURE
+}
