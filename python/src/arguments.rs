@@ -1,14 +1,14 @@
-//! Arguments that several calls take: ranges, options of writes, paths.
+//! Arguments that several calls take: ranges, options of writes, paths, times.
 
 use crate::buffer::bytes;
 use crate::errors;
 use esker::{StallPolicy, WriteOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta, PyString};
+use pyo3::types::{PyBytes, PyDelta, PyDict, PyString};
 use std::ops::Bound as Limit;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The two ends of a range of keys.
 pub type Limits = (Limit<Vec<u8>>, Limit<Vec<u8>>);
@@ -132,4 +132,15 @@ pub fn path(argument: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
         return Err(PyValueError::new_err("the path is empty"));
     }
     Ok(path)
+}
+
+/// A time as an aware `datetime`. One that no `datetime` can hold is the last one.
+pub fn datetime<'py>(py: Python<'py>, time: SystemTime) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(time) = time.into_pyobject(py) {
+        return Ok(time.into_any());
+    }
+    let module = py.import("datetime")?;
+    let utc = PyDict::new(py);
+    utc.set_item("tzinfo", module.getattr("timezone")?.getattr("utc")?)?;
+    module.getattr("datetime")?.getattr("max")?.call_method("replace", (), Some(&utc))
 }

@@ -1,6 +1,6 @@
 //! Readers of changes, and watches.
 
-use crate::arguments::duration;
+use crate::arguments::{datetime, duration};
 use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
@@ -125,17 +125,7 @@ fn object<'py>(class: &Bound<'py, PyAny>, change: &EngineChange) -> PyResult<Bou
     let py = class.py();
     let fields = PyDict::new(py);
     let set_expiry = |expiry: &Expiry| match expiry {
-        // One that `datetime` cannot hold is its last one: a batch is never lost for it.
-        Expiry::At(time) => match (*time).into_pyobject(py) {
-            Ok(time) => fields.set_item("expires", time),
-            Err(_) => {
-                let datetime = py.import("datetime")?;
-                let utc = PyDict::new(py);
-                utc.set_item("tzinfo", datetime.getattr("timezone")?.getattr("utc")?)?;
-                let last = datetime.getattr("datetime")?.getattr("max")?.call_method("replace", (), Some(&utc))?;
-                fields.set_item("expires", last)
-            }
-        },
+        Expiry::At(time) => fields.set_item("expires", datetime(py, *time)?),
         _ => Ok(()),
     };
     let kind = match &change.operation {

@@ -1,6 +1,6 @@
 //! What can be read of a keyspace: as of now, or of a snapshot.
 
-use crate::arguments::{Limits, RangeArguments};
+use crate::arguments::{Limits, RangeArguments, datetime};
 use crate::arrow::ArrowBatch;
 use crate::buffer::{Buffer, bytes};
 use crate::call::call;
@@ -17,7 +17,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// A snapshot that Python objects share, until it is closed.
 pub struct SharedSnapshot {
@@ -250,9 +249,9 @@ impl KeyspaceView {
         })
     }
 
-    /// When the value of `key` expires, as an aware `datetime`; `None` where it never does. A key
-    /// without value raises `KeyError`.
-    fn expires_at(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
+    /// When the value of `key` expires, as an aware `datetime`; `None` where it never does. A time
+    /// that no `datetime` can hold is the last one. A key without value raises `KeyError`.
+    fn expires_at<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = key.py();
         let argument = key;
         let key = bytes(key, "key")?;
@@ -263,7 +262,7 @@ impl KeyspaceView {
             Moment::Snapshot(snapshot) => snapshot.expires_at(keyspace, key),
         });
         match found? {
-            Some(Expiry::At(time)) => Ok(Some(time)),
+            Some(Expiry::At(time)) => datetime(py, time).map(Some),
             Some(_) => Ok(None),
             None => Err(pyo3::exceptions::PyKeyError::new_err(argument.clone().unbind())),
         }

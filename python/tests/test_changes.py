@@ -6,6 +6,7 @@ import datetime
 import gc
 import pathlib
 import signal
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Iterator
@@ -73,6 +74,7 @@ def test_times_beyond_those_of_datetime(kept: esker.Database) -> None:
     first, second = [change for batch in changes for change in batch]
     assert first.expires == datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
     assert (first.key, second.key) == (b"k", b"behind")
+    assert sessions.expires_at(b"k") == first.expires
 
 
 def test_in_step_with_a_snapshot(kept: esker.Database) -> None:
@@ -179,16 +181,28 @@ def test_ctrl_c_ends_a_wait(kept: esker.Database, of: str) -> None:
         pass
     main = threading.main_thread().ident
     assert main is not None
-    thread = threading.Thread(target=lambda: signal.pthread_kill(main, signal.SIGINT))
+    begun = threading.Event()
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     # It is ignored in what a shell runs in the background.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The other thread runs once this one gives the lock of the interpreter away, which is in the wait.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
     try:
         with pytest.raises(KeyboardInterrupt):
-            thread.start()
+            begun.set()
             waiting.wait(LONG)
-        thread.join()
     finally:
+        sys.setswitchinterval(interval)
         signal.signal(signal.SIGINT, before)
+        begun.set()
+        thread.join()
 
 
 def refused(calls: list[Callable[[], object]]) -> None:
