@@ -143,6 +143,14 @@ impl<A: Apply> StateDatabase<A> {
         self.progress.lock().time_ms
     }
 
+    /// A transaction that reads the state after some entry, and the time of that state in
+    /// milliseconds since the Unix epoch. It waits while an entry is applied. It is not to be
+    /// committed.
+    pub fn view(&self) -> (Transaction, u64) {
+        let progress = self.progress.lock();
+        (self.db.transaction(), progress.time_ms)
+    }
+
     /// Fails if it applies nothing more: its state is not to be passed on.
     pub(crate) fn refuse_if_stopped(&self) -> Result<()> {
         self.progress.lock().stopped.as_ref().map_or(Ok(()), |why| Err(Error::Stopped { why: why.clone() }))

@@ -1,10 +1,11 @@
 //! What a command answers, before it is encoded for the protocol of the connection.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A reply. RESP2 lacks some of the forms; `encode` has what stands for them there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// A status such as `OK`.
     Status(Cow<'static, str>),

@@ -216,7 +216,7 @@ impl Executor {
                     self.finished.push(job);
                 }
             }
-            Message::Forget(mut session) => session.unwatch(&mut self.execution),
+            Message::Forget(mut session) => session.unwatch(&mut self.execution.watches),
             Message::Stop => {
                 for id in self.waiting.jobs.keys().copied().collect::<Vec<_>>() {
                     self.give_up(id, &Reply::NilArray);
@@ -321,7 +321,7 @@ impl Executor {
             let finished = Finished { session: job.session, requests: job.requests };
             if let Err(mut finished) = job.done.send(finished) {
                 // The connection has gone, and cannot have it forgotten.
-                finished.session.unwatch(&mut self.execution);
+                finished.session.unwatch(&mut self.execution.watches);
             }
         }
     }

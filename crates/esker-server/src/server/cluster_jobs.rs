@@ -1,0 +1,383 @@
+//! Executes the commands of connections on a node of a cluster: what may write goes into the log as
+//! one payload, what only reads is read from the state of this node. Connections do not wait for
+//! each other.
+
+use super::cluster_reads::{guards, read, view};
+use super::dispatch::{discard, multi, prepare, reset};
+use super::executor::{Finished, Job, Message};
+use super::session::{Queue, Session};
+use super::shared::{Shared, now_ms};
+use super::watches::Watches;
+use super::{cluster_commands, connection_commands};
+use crate::cluster::{Answer, Call, CommandList, Followers, Node, Payload, Place, ProposeError, Waits, slot_of};
+use crate::commands::{BLOCKING, Command, Handler, WRITE};
+use crate::protocol::Reply;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+/// The output that a job may have before it goes back to be sent.
+const OUTPUT_BYTES: usize = 1 << 20;
+/// The bytes of the commands of a payload, about.
+const PAYLOAD_BYTES: usize = 1 << 20;
+
+/// The reply to a command that CLIENT UNBLOCK ends with an error.
+const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
+
+/// Why a command waits no more.
+enum Ending {
+    /// Its connection is gone, or is to go.
+    Gone,
+    /// With this reply.
+    Reply(Reply),
+}
+
+/// What all jobs share.
+struct Jobs {
+    shared: Arc<Shared>,
+    node: Arc<Node>,
+    /// The connections that wait for a key, by their numbers.
+    waiting: Mutex<HashMap<u64, mpsc::UnboundedSender<Ending>>>,
+}
+
+/// Executes what comes until it is told to stop.
+pub fn run(shared: Arc<Shared>, node: Arc<Node>, runtime: &Handle, messages: &Receiver<Message>) {
+    let jobs = Arc::new(Jobs { shared, node, waiting: Mutex::default() });
+    while let Ok(message) = messages.recv() {
+        match message {
+            Message::Run(job) => drop(runtime.spawn(Arc::clone(&jobs).execute(job))),
+            Message::Release(id) => jobs.end(id, Ending::Gone),
+            // What a session watches is with the session.
+            Message::Forget(_) => {}
+            Message::Stop => return,
+        }
+    }
+}
+
+/// Commands on data that are executed together.
+#[derive(Default)]
+struct Group {
+    calls: Vec<Call>,
+    bytes: usize,
+    writes: bool,
+}
+
+impl Group {
+    fn add(&mut self, session: &Session, command: &Command, arguments: Vec<Bytes>) {
+        self.bytes += arguments.iter().map(Bytes::len).sum::<usize>();
+        self.writes |= command.has(WRITE);
+        self.calls.push(Call { database: session.database as u32, arguments });
+    }
+}
+
+impl Jobs {
+    async fn execute(self: Arc<Self>, mut job: Job) {
+        job.session.begin();
+        let mut group = Group::default();
+        while job.session.output.len() < OUTPUT_BYTES
+            && !job.session.closes
+            && let Some(arguments) = job.requests.pop_front()
+        {
+            if is_blocking(&job.session, &arguments) {
+                self.flush(&mut job.session, &mut group).await;
+                if !job.session.output.is_empty() {
+                    // The replies of before are sent first: the client may wait for them.
+                    job.requests.push_front(arguments);
+                    break;
+                }
+            }
+            self.step(&mut job.session, &mut group, arguments).await;
+            if group.bytes >= PAYLOAD_BYTES {
+                self.flush(&mut job.session, &mut group).await;
+            }
+        }
+        self.flush(&mut job.session, &mut group).await;
+        let Job { session, requests, done } = job;
+        // A connection that has gone wants nothing back.
+        let _ = done.send(Finished { session, requests });
+    }
+
+    /// One command: it joins the group, or is executed behind it.
+    async fn step(&self, session: &mut Session, group: &mut Group, arguments: Vec<Bytes>) {
+        if !joins(session, &arguments) {
+            self.flush(session, group).await;
+        }
+        let Some(command) = prepare(session, &mut Watches::default(), now_ms(), &arguments) else {
+            self.refuse_queued(session);
+            return;
+        };
+        let reply = match command.handler {
+            Handler::Data(_) => match self.elsewhere(command, &arguments) {
+                Some(error) => {
+                    self.flush(session, group).await;
+                    error
+                }
+                None if command.has(BLOCKING) => match self.wait(session, command, arguments).await {
+                    Some(reply) => reply,
+                    None => return,
+                },
+                None => return group.add(session, command, arguments),
+            },
+            Handler::Connection => self.connection(session, command, &arguments).await,
+        };
+        session.reply(&reply);
+    }
+
+    async fn connection(&self, session: &mut Session, command: &Command, arguments: &[Bytes]) -> Reply {
+        match command.name {
+            "multi" => multi(session),
+            "exec" => self.exec(session).await,
+            "discard" => discard(session, &mut Watches::default()),
+            "watch" => self.watch(session, &arguments[1..]).await,
+            "unwatch" => {
+                session.unwatch(&mut Watches::default());
+                Reply::OK
+            }
+            "reset" => reset(session, &mut Watches::default()),
+            name if cluster_commands::find(name.as_bytes()).is_some() => {
+                cluster_commands::run(session, &self.node, name, arguments).await
+            }
+            _ => self.on_connection(session, command, arguments),
+        }
+    }
+
+    /// A command about the connection or the server, which may look at the state of this node.
+    fn on_connection(&self, session: &mut Session, command: &Command, arguments: &[Bytes]) -> Reply {
+        tokio::task::block_in_place(|| {
+            let mut execution = match view(&self.shared, &self.node) {
+                Ok(execution) => execution,
+                Err(why) => return Reply::error(format!("ERR the storage engine failed: {why}")),
+            };
+            let reply = connection_commands::run(session, &mut execution, command.name, arguments);
+            for (id, is_error) in std::mem::take(&mut execution.unblocked) {
+                self.end(id, Ending::Reply(if is_error { UNBLOCKED } else { Reply::NilArray }));
+            }
+            reply
+        })
+    }
+
+    /// The error for a write that another node has to do, where the client is to go there.
+    fn elsewhere(&self, command: &Command, arguments: &[Bytes]) -> Option<Reply> {
+        if self.node.config.followers == Followers::Forward || !command.has(WRITE) {
+            return None;
+        }
+        match self.node.leader() {
+            Some(leader) if leader.is_here => None,
+            Some(leader) => {
+                let slot = command.keys_of(arguments).first().map_or(0, |key| slot_of(key));
+                let address = leader.address?;
+                Some(Reply::error(format!("MOVED {slot} {}", address.client())))
+            }
+            None => Some(ProposeError::NoLeader.reply()),
+        }
+    }
+
+    /// A command that was queued and that another node has to do: its transaction does not begin.
+    fn refuse_queued(&self, session: &mut Session) {
+        let Some(queue) = &mut session.queue else { return };
+        let Some((command, arguments)) = queue.commands.last() else { return };
+        if !queue.has_failed && self.elsewhere(command, arguments).is_some() {
+            queue.has_failed = true;
+        }
+    }
+
+    /// Executes the group, and sends the replies.
+    async fn flush(&self, session: &mut Session, group: &mut Group) {
+        let Group { mut calls, writes, .. } = std::mem::take(group);
+        while !calls.is_empty() {
+            let count = calls.len();
+            let replies = if writes {
+                let rest = calls.clone();
+                self.write(list(&self.node, calls, false)).await.map(|(replies, _)| (replies, rest))
+            } else {
+                let read = read(&self.shared, &self.node, session.reads_stale, calls).await;
+                read.map(|replies| (replies, Vec::new()))
+            };
+            session.is_on_data = true;
+            match replies {
+                Ok((replies, rest)) => {
+                    let done = replies.len();
+                    replies.iter().for_each(|reply| session.reply(reply));
+                    calls = rest.into_iter().skip(done.max(1)).collect();
+                }
+                Err(error) => {
+                    (0..count).for_each(|_| session.reply(&error.reply()));
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn write(&self, list: CommandList) -> Result<(Vec<Reply>, Option<Waits>), ProposeError> {
+        match self.node.write(&Payload::Commands(list)).await? {
+            Answer::Replies { replies, blocked } => Ok((replies, blocked)),
+            Answer::Touched => Ok((vec![Reply::NilArray], None)),
+            Answer::Swept(_) => Err(ProposeError::Uncertain("the replicas answer something else".into())),
+        }
+    }
+
+    async fn exec(&self, session: &mut Session) -> Reply {
+        let Some(queue) = session.queue.take() else { return Reply::error("ERR EXEC without MULTI") };
+        session.note_queue();
+        let guards = std::mem::take(&mut session.guards);
+        if queue.has_failed {
+            return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+        }
+        let before = session.database;
+        let writes = queue.commands.iter().any(|(command, _)| command.has(WRITE));
+        if writes && let Some(error) = queue.commands.iter().find_map(|(command, arguments)| {
+            self.elsewhere(command, arguments)
+        }) {
+            return error;
+        }
+        let (mut replies, calls) = self.split(session, queue);
+        let executed = if writes || !guards.is_empty() {
+            let list = CommandList { guards, ..list(&self.node, calls, true) };
+            match self.node.write(&Payload::Commands(list)).await {
+                Ok(Answer::Replies { replies, .. }) => Ok(replies),
+                Ok(_) => {
+                    session.select(before);
+                    return Reply::NilArray;
+                }
+                Err(error) => Err(error),
+            }
+        } else {
+            read(&self.shared, &self.node, session.reads_stale, calls).await
+        };
+        match executed {
+            Ok(executed) => {
+                let mut executed = executed.into_iter();
+                replies.iter_mut().filter(|reply| reply.is_none()).for_each(|reply| *reply = executed.next());
+                Reply::Array(replies.into_iter().map(|reply| reply.unwrap_or(Reply::Nil)).collect())
+            }
+            Err(error) => {
+                session.select(before);
+                error.reply()
+            }
+        }
+    }
+
+    /// The replies to the commands of a transaction that are about the connection, and the calls of
+    /// the others, which have no reply yet.
+    fn split(&self, session: &mut Session, queue: Queue) -> (Vec<Option<Reply>>, Vec<Call>) {
+        let (mut replies, mut calls) = (Vec::with_capacity(queue.commands.len()), Vec::new());
+        for (command, arguments) in queue.commands {
+            session.shared.statistics.commands.add(1);
+            if matches!(command.handler, Handler::Data(_)) {
+                calls.push(Call { database: session.database as u32, arguments });
+                replies.push(None);
+            } else if command.name == "unwatch" {
+                replies.push(Some(Reply::OK));
+            } else {
+                replies.push(Some(self.on_connection(session, command, &arguments)));
+            }
+        }
+        (replies, calls)
+    }
+
+    async fn watch(&self, session: &mut Session, keys: &[Bytes]) -> Reply {
+        if session.queue.is_some() {
+            return Reply::error("ERR WATCH inside MULTI is not allowed");
+        }
+        let is_new = |key: &&Bytes| {
+            let is_same = |place: (u32, &Bytes)| place == (session.database as u32, *key);
+            !session.guards.iter().any(|guard| is_same((guard.database, &guard.key)))
+        };
+        // The keys outlive the buffer that they came in.
+        let keys: Vec<Bytes> = keys.iter().filter(is_new).map(|key| Bytes::copy_from_slice(key)).collect();
+        match guards(&self.shared, &self.node, session.database, keys).await {
+            Ok(guards) => {
+                session.guards.extend(guards);
+                Reply::OK
+            }
+            Err(error) => error.reply(),
+        }
+    }
+
+    /// Executes a command that waits for a key, as often as one of its keys is filled. No reply if
+    /// the connection is to go.
+    async fn wait(&self, session: &mut Session, command: &Command, arguments: Vec<Bytes>) -> Option<Reply> {
+        let keys = command.keys_of(&arguments).into_iter();
+        let places: Vec<Place> = keys.map(|key| (session.database, Bytes::copy_from_slice(key))).collect();
+        // What is filled between two attempts is noticed.
+        let waiter = self.node.notices.wait_for(places);
+        let (sender, mut endings) = mpsc::unbounded_channel();
+        let id = session.client.id;
+        self.waiting.lock().insert(id, sender);
+        let call = Call { database: session.database as u32, arguments };
+        let mut deadline = None;
+        let reply = loop {
+            let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
+                Err(error) => break Some(error.reply()),
+                Ok((mut replies, None)) => break replies.pop(),
+                Ok((_, Some(waits))) => waits,
+            };
+            let until = *deadline.get_or_insert_with(|| {
+                let timeout = Duration::from_millis(waits.timeout_ms);
+                (waits.timeout_ms > 0).then(|| Instant::now().checked_add(timeout)).flatten()
+            });
+            let late = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            session.client.is_blocked.store(true, Ordering::Relaxed);
+            let ending = tokio::select! {
+                biased;
+                ending = endings.recv() => Some(ending.unwrap_or(Ending::Gone)),
+                () = waiter.filled() => None,
+                () = late => Some(Ending::Reply(Reply::NilArray)),
+            };
+            match ending {
+                None => {}
+                Some(Ending::Gone) => break None,
+                Some(Ending::Reply(reply)) => break Some(reply),
+            }
+        };
+        self.waiting.lock().remove(&id);
+        session.client.is_blocked.store(false, Ordering::Relaxed);
+        reply
+    }
+
+    /// Has a connection wait no more, if it does.
+    fn end(&self, id: u64, ending: Ending) {
+        if let Some(sender) = self.waiting.lock().get(&id) {
+            // One that has ended meanwhile needs none.
+            let _ = sender.send(ending);
+        }
+    }
+}
+
+fn list(node: &Node, calls: Vec<Call>, is_transaction: bool) -> CommandList {
+    let databases = u32::try_from(node.databases).unwrap_or(u32::MAX);
+    CommandList { databases, seed: node.seed(), is_transaction, guards: Vec::new(), calls }
+}
+
+fn command_of(arguments: &[Bytes]) -> Option<&'static Command> {
+    arguments.first().and_then(|name| crate::commands::find(name))
+}
+
+/// Whether the command is one that waits.
+fn is_blocking(session: &Session, arguments: &[Bytes]) -> bool {
+    session.queue.is_none() && command_of(arguments).is_some_and(|command| command.has(BLOCKING))
+}
+
+/// Whether the command is executed with those before it. All others come behind their replies.
+fn joins(session: &Session, arguments: &[Bytes]) -> bool {
+    session.queue.is_none()
+        && session.is_authenticated
+        && command_of(arguments).is_some_and(|command| {
+            matches!(command.handler, Handler::Data(_))
+                && !command.has(BLOCKING)
+                && command.accepts(arguments.len())
+        })
+}
