@@ -101,7 +101,7 @@ pub struct Serve {
     #[arg(long)]
     enable_debug_command: bool,
     /// What is logged, as for RUST_LOG: error, warn, info, debug, or more for each part
-    #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info,openraft=error")]
     log: String,
 }
 

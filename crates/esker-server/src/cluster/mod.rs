@@ -5,8 +5,8 @@
 //! replicas have the same state and the same replies. `esker-raft` stores the log and the state.
 //!
 //! Modules, each importing only from those above it: `address`, `payload`, `notices`, `planted`,
-//! `messages`; `config`, `commands`, `tls`, `transport`; `peers`; `network`; `node`; `proposals`;
-//! `barrier`, `changes`, `status`, `ticks`; `requests`; `start`.
+//! `slots`, `messages`; `config`, `commands`, `transport`; `tls`, `peers`; `network`; `node`;
+//! `proposals`; `barrier`, `changes`, `status`, `ticks`; `requests`; `start`.
 
 mod address;
 mod barrier;
@@ -34,6 +34,8 @@ pub use config::{ClusterConfig, ClusterTlsFiles, Followers};
 pub use messages::MemberChange;
 pub use node::Node;
 pub use notices::Place;
+#[cfg(test)]
+pub use planted::Fault;
 pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 pub use proposals::ProposeError;
 pub use slots::{SLOTS, slot_of};

@@ -1,6 +1,7 @@
 //! Sends messages to other nodes: one connection for each, on which all messages go at once.
 
 use super::messages::{Message, decode, encode};
+use super::planted::Planted;
 use super::transport::{KEEP_ALIVE, PATH, PATIENCE, WINDOW_BYTES};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -45,14 +46,15 @@ impl fmt::Display for CallError {
 /// The connections to other nodes, by address.
 pub struct Peers {
     connector: Option<TlsConnector>,
+    planted: Arc<Planted>,
     /// Each is made by one at a time, while others wait for it.
     lines: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Option<Line>>>>>,
 }
 
 impl Peers {
     /// Connects with TLS where there is a connector.
-    pub fn new(connector: Option<TlsConnector>) -> Peers {
-        Peers { connector, lines: Mutex::default() }
+    pub fn new(connector: Option<TlsConnector>, planted: Arc<Planted>) -> Peers {
+        Peers { connector, planted, lines: Mutex::default() }
     }
 
     /// Sends a message to the node at `host:port`, and waits for the answer for so long.
@@ -65,6 +67,9 @@ impl Peers {
         message: &Message,
         patience: Duration,
     ) -> Result<T, CallError> {
+        if self.planted.is_cut(address) {
+            return Err(CallError::NotSent(format!("the line to {address} is cut")));
+        }
         let body = Bytes::from(encode(message).map_err(CallError::NotSent)?);
         let deadline = tokio::time::Instant::now() + patience;
         let late = || format!("{address} has not answered within {} ms", patience.as_millis());
@@ -85,6 +90,9 @@ impl Peers {
             }
         };
         let answered = tokio::time::timeout_at(deadline, exchange).await;
+        if matches!(message, Message::Propose(_)) && self.planted.loses_answer() {
+            return Err(CallError::NoAnswer(late()));
+        }
         answered.unwrap_or_else(|_| Err(CallError::NoAnswer(late())))
     }
 

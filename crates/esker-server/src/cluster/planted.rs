@@ -1,7 +1,9 @@
-//! Faults that tests plant, to see that they are noticed. Compiled for tests only.
+//! Faults that tests plant, to see that they are noticed. Outside of tests there is none.
 
 #[cfg(test)]
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::collections::BTreeSet;
+#[cfg(test)]
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// A fault.
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests plant one"))]
@@ -9,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub enum Fault {
     /// A leader answers reads without asking a majority whether it still is the leader.
     DeposedReads = 1,
-    /// A replica expires by its own clock.
+    /// A replica goes by its own clock.
     LocalClock = 2,
     /// A payload is applied twice.
     AppliedTwice = 3,
@@ -19,29 +21,74 @@ pub enum Fault {
     NoSessions = 5,
 }
 
-/// The fault of one node. There is none outside of tests.
+/// The faults of one node, and of its lines to others.
 #[derive(Debug, Default)]
 pub struct Planted {
     #[cfg(test)]
     fault: AtomicU8,
+    #[cfg(test)]
+    skew_ms: AtomicU64,
+    #[cfg(test)]
+    cut: parking_lot::Mutex<BTreeSet<String>>,
+    #[cfg(test)]
+    lost_answers: AtomicU64,
 }
 
+#[cfg(not(test))]
+#[expect(clippy::unused_self, reason = "tests have something to look at")]
 impl Planted {
     /// Whether the node has that fault.
-    #[cfg(test)]
-    pub fn has(&self, fault: Fault) -> bool {
-        self.fault.load(Ordering::Relaxed) == fault as u8
-    }
-
-    /// Whether the node has that fault.
-    #[cfg(not(test))]
     pub fn has(&self, _fault: Fault) -> bool {
         false
     }
 
-    /// Gives the node that fault.
-    #[cfg(test)]
-    pub fn set(&self, fault: Option<Fault>) {
-        self.fault.store(fault.map_or(0, |fault| fault as u8), Ordering::Relaxed);
+    /// By how much its clock is ahead.
+    pub fn skew_ms(&self) -> u64 {
+        0
+    }
+
+    /// Whether nothing goes to that address.
+    pub fn is_cut(&self, _address: &str) -> bool {
+        false
+    }
+
+    /// Whether the answer to a message is lost.
+    pub fn loses_answer(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+impl Planted {
+    pub fn has(&self, fault: Fault) -> bool {
+        self.fault.load(Ordering::Relaxed) == fault as u8
+    }
+
+    pub fn skew_ms(&self) -> u64 {
+        self.skew_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn is_cut(&self, address: &str) -> bool {
+        self.cut.lock().contains(address)
+    }
+
+    pub fn loses_answer(&self) -> bool {
+        self.lost_answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Gives the node that fault, and a clock that is ahead.
+    pub fn set(&self, fault: Fault, skew_ms: u64) {
+        self.skew_ms.store(skew_ms, Ordering::Relaxed);
+        self.fault.store(fault as u8, Ordering::Relaxed);
+    }
+
+    /// Cuts the lines to these addresses, and no others.
+    pub fn cut(&self, addresses: impl IntoIterator<Item = String>) {
+        *self.cut.lock() = addresses.into_iter().collect();
+    }
+
+    /// Loses the answers to the next proposals.
+    pub fn lose_answers(&self, count: u64) {
+        self.lost_answers.store(count, Ordering::Relaxed);
     }
 }

@@ -58,7 +58,8 @@ impl Node {
     /// Puts a request into the log if this node leads.
     pub async fn propose_here(&self, request: Request) -> Proposed {
         let command = Command { time_ms: now_ms(), request };
-        if self.planted.has(Fault::EarlyAnswer) && self.leader().is_some_and(|leader| leader.is_here) {
+        let is_early = self.planted.has(Fault::EarlyAnswer) && self.leader().is_some_and(|leader| leader.is_here);
+        if is_early && matches!(command.request, Request::ApplyOnce { .. }) {
             return self.answer_early(command).await;
         }
         match self.raft.client_write(command).await {
@@ -71,7 +72,7 @@ impl Node {
     /// A planted fault: the write is answered before anybody has it.
     async fn answer_early(&self, command: Command) -> Proposed {
         let replies = match &command.request {
-            Request::Apply(payload) | Request::ApplyOnce { payload, .. } => match Payload::from_bytes(payload) {
+            Request::ApplyOnce { payload, .. } => match Payload::from_bytes(payload) {
                 Ok(Payload::Commands(list)) => list.calls.iter().map(|_| ClientReply::OK).collect(),
                 _ => Vec::new(),
             },

@@ -78,7 +78,7 @@ pub async fn start(
     // Opening reads the log of the engine, which may take a while.
     let opened = tokio::task::spawn_blocking(move || open(&place, number, commands, budget)).await;
     let (log_db, log, machine) = opened.map_err(|error| error.to_string())??;
-    let peers = Arc::new(Peers::new(connector));
+    let peers = Arc::new(Peers::new(connector, Arc::clone(&planted)));
     let network = Network(Arc::clone(&peers));
     let raft = Raft::new(config.node, raft_config, network, log.clone(), machine.clone()).await;
     let raft = raft.map_err(|error| error.to_string())?;

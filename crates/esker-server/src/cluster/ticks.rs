@@ -21,8 +21,17 @@ pub async fn run(node: Arc<Node>) {
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // What an earlier leader has left.
     let mut is_due = true;
+    let mut led_by = None;
     loop {
         interval.tick().await;
+        let leader = node.leader().map(|leader| leader.id);
+        if leader != led_by {
+            led_by = leader;
+            match leader {
+                Some(leader) => tracing::info!(node = node.config.node, leader, "there is a leader"),
+                None => tracing::warn!(node = node.config.node, "no leader is known"),
+            }
+        }
         if !node.leader().is_some_and(|leader| leader.is_here) {
             is_due = true;
             continue;

@@ -128,6 +128,12 @@ impl Server {
         self.addresses.tls
     }
 
+    /// The node of a cluster that it is.
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> Arc<crate::cluster::Node> {
+        Arc::clone(self.shared.cluster.get().expect("it is one"))
+    }
+
     /// Where metrics are.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.addresses.metrics

@@ -5,6 +5,8 @@ mod cluster_commands;
 mod cluster_information;
 mod cluster_jobs;
 mod cluster_reads;
+#[cfg(test)]
+mod cluster_tests;
 mod config;
 mod connection;
 mod connection_commands;
