@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::size::size;
 use clap::{Args, ValueEnum};
-use esker_server::{Address, ClusterConfig, ClusterTlsFiles, Config, Followers, ServerError, SyncPolicy, TlsFiles, run};
+use esker_server::{
+    Address, ClusterConfig, ClusterTlsFiles, Config, Followers, ServerError, SyncPolicy, TlsFiles, run,
+};
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -192,10 +192,10 @@ fn transactions_are_atomic_and_watch() {
     two.line("DEL a");
     assert_eq!(one.line("UNWATCH"), "+OK");
     assert_eq!((one.line("MULTI"), one.line("EXEC")), ("+OK".into(), "*0".into()));
-    assert_eq!((one.line("MULTI"), one.line("GET")), (
-        "+OK".into(),
-        "-ERR wrong number of arguments for \\'get\\' command".into()
-    ));
+    assert_eq!(
+        (one.line("MULTI"), one.line("GET")),
+        ("+OK".into(), "-ERR wrong number of arguments for \\'get\\' command".into())
+    );
     assert_eq!(one.line("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
     cluster.finish();
 }
@@ -303,7 +303,8 @@ fn members_are_replaced() {
     let member = cluster.member(4);
     let follower = cluster.follower();
     assert_eq!(cluster.line(follower, &format!("RAFT.ADD {member}")), "+OK");
-    assert!(cluster.line(follower, &format!("RAFT.ADD {member}")).contains("is a member"));
+    assert_eq!(cluster.line(follower, &format!("RAFT.ADD {member}")), "+OK");
+    assert!(cluster.line(follower, "RAFT.ADD 4 127.0.0.1:1@2").contains("is a member"));
     wait_until(|| cluster.line(1, "RAFT.PROMOTE 4") == "+OK");
     cluster.wait_status(4, |status| status["snapshot"] != "0" && status["role"] == "follower");
     // The node that goes is the leader.
@@ -431,11 +432,11 @@ fn nodes_show_certificates() {
     assert!(cluster.line(2, "RAFT.PROMOTE 4").contains("entries behind"));
     assert_eq!(cluster.status(4)["term"], "0");
     assert_eq!(cluster.line(1, "RAFT.REMOVE 4"), "+OK");
+    cluster.stop(4);
     let broken = ClusterTlsFiles { key: directory.path().join("none"), ..files };
     let mut config = cluster.configs[&4].clone();
     config.directory = cluster.directory.path().join("5");
     config.cluster.as_mut().unwrap().tls = Some(broken);
     assert!(Server::start(config).unwrap_err().to_string().contains("none"));
-    cluster.stop(4);
     cluster.finish();
 }

@@ -67,6 +67,9 @@ impl Node {
         let retained = match change {
             MemberChange::Add(id, address) => {
                 Address::parse(&address)?;
+                if membership.get_node(&id).is_some_and(|node| node.addr == address) {
+                    return Ok(());
+                }
                 if is_member(&id) {
                     return Err(format!("node {id} is a member; RAFT.REMOVE it first, if it is another one now"));
                 }

@@ -86,7 +86,8 @@ impl Apply for Commands {
         if matches!(payload, Payload::Commands(_)) {
             keyspaces.begin(context.transaction, seeds.next())?;
         }
-        let time_ms = if self.planted.has(Fault::LocalClock) { local_ms() + self.planted.skew_ms() } else { context.time_ms };
+        let time_ms =
+            if self.planted.has(Fault::LocalClock) { local_ms() + self.planted.skew_ms() } else { context.time_ms };
         let (transaction, keyspaces) = (&mut *context.transaction, &mut *keyspaces);
         let mut place = Place { transaction, keyspaces, effects: Effects::default(), seeds, time_ms };
         if self.planted.has(Fault::AppliedTwice) {

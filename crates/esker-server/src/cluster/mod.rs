@@ -34,9 +34,9 @@ pub use config::{ClusterConfig, ClusterTlsFiles, Followers};
 pub use messages::MemberChange;
 pub use node::Node;
 pub use notices::Place;
+pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 #[cfg(test)]
 pub use planted::Fault;
-pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 pub use proposals::ProposeError;
 pub use slots::{SLOTS, slot_of};
 pub use start::{Running, start};

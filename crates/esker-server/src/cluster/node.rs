@@ -1,7 +1,7 @@
 //! A replica with what it needs to talk to the others.
 
 use super::address::Address;
-use super::commands::{Commands, Stored};
+use super::commands::Commands;
 use super::config::ClusterConfig;
 use super::notices::Notices;
 use super::peers::Peers;
@@ -91,6 +91,9 @@ impl Node {
     pub fn leader(&self) -> Option<Leader> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
+        if metrics.running_state.is_err() {
+            return None;
+        }
         let id = metrics.current_leader?;
         let node = metrics.membership_config.membership().get_node(&id);
         let address = node.and_then(|node| Address::parse(&node.addr).ok());
@@ -107,8 +110,10 @@ impl Node {
         self.seeds.lock().next()
     }
 
-    /// The keyspaces of the state, for one who reads.
-    pub fn stored(database: &StateDatabase<Commands>) -> &Stored {
-        database.keyspaces()
+    /// Why the replica does nothing any more, if it does not.
+    pub fn failure(&self) -> Option<String> {
+        let metrics = self.raft.metrics();
+        let running = metrics.borrow_watched().running_state.clone();
+        running.err().map(|error| format!("the replica has stopped, and is to be started again: {error}"))
     }
 }

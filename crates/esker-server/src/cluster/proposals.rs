@@ -26,6 +26,8 @@ pub enum ProposeError {
     Uncertain(String),
     /// It cannot be done, on any replica; nothing was done.
     Refused(String),
+    /// This node has failed, and nothing was done.
+    Failed(String),
 }
 
 impl ProposeError {
@@ -44,6 +46,7 @@ impl fmt::Display for ProposeError {
             ProposeError::Uncertain(why) => {
                 write!(f, "UNCERTAIN whether the command was, or will be, done: {why}; read before it is repeated")
             }
+            ProposeError::Failed(why) => write!(f, "ERR {why}"),
             ProposeError::Refused(why) => write!(f, "ERR the replicas refuse the command: {why}"),
         }
     }

@@ -3,10 +3,10 @@
 use super::messages::{Hashes, Message, decode, encode};
 use super::node::Node;
 use super::transport::Handler;
+use esker_raft::TypeConfig;
 use esker_raft::{LogId, Snapshot, Vote};
 use hyper::body::Bytes;
 use openraft::raft::SnapshotResponse;
-use esker_raft::TypeConfig;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -20,9 +20,7 @@ impl Handler for Node {
             Message::Append(request) => encode(&self.raft.append_entries(request).await.map_err(text)?),
             Message::Vote(request) => encode(&self.raft.vote(request).await.map_err(text)?),
             Message::PreVote(request) => encode(&self.raft.pre_vote(request).await.map_err(text)?),
-            Message::TransferLeader(request) => {
-                encode(&self.raft.handle_transfer_leader(request).await.map_err(text)?)
-            }
+            Message::TransferLeader(request) => encode(&self.raft.handle_transfer_leader(request).await.map_err(text)?),
             Message::Snapshot(request) => {
                 let machine = self.machine.clone();
                 let received = tokio::task::spawn_blocking(move || machine.receive(request)).await;

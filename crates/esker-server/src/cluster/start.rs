@@ -71,6 +71,9 @@ pub async fn start(
     let (acceptor, connector) = ends.unzip();
     let listener = TcpListener::bind(&config.listen).await;
     let listener = listener.map_err(|error| format!("cannot listen at {}: {error}", config.listen))?;
+    if acceptor.is_none() && listener.local_addr().is_ok_and(|address| !address.ip().is_loopback()) {
+        tracing::warn!("without --cluster-tls-certificate everybody who reaches {} has the cluster", config.listen);
+    }
     let (notices, planted) = (Arc::new(Notices::default()), Arc::new(Planted::default()));
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
     let latest_expiry_ms = commands.latest_expiry_ms();

@@ -94,7 +94,7 @@ impl Node {
             purged: index(metrics.purged),
             voters: membership.voter_ids().collect(),
             learners: membership.learner_ids().collect(),
-            failure: metrics.running_state.err().map(|error| error.to_string()),
+            failure: self.failure(),
         }
     }
 
@@ -117,8 +117,8 @@ impl Node {
         /// So many entries may be on their way.
         const LAG_ENTRIES: u64 = 10_000;
         let status = self.status();
-        if let Some(failure) = status.failure {
-            return Some(format!("the replica has stopped: {failure}"));
+        if status.failure.is_some() {
+            return status.failure;
         }
         if status.leader.is_none() {
             return Some("there is no leader".into());

@@ -72,10 +72,7 @@ async fn answer<H: Handler>(stream: impl AsyncRead + AsyncWrite + Unpin + 'stati
     }
 }
 
-async fn respond<H: Handler>(
-    request: Request<Incoming>,
-    handler: Arc<H>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond<H: Handler>(request: Request<Incoming>, handler: Arc<H>) -> Result<Response<Full<Bytes>>, Infallible> {
     let handled = async {
         if request.uri().path() != PATH {
             return Err("this version has no such path; run one version on all nodes".to_string());

@@ -7,6 +7,7 @@ use crate::commands::{ADMIN, Command, FAST, Handler};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const fn row(name: &'static str, arity: i64, flags: u16) -> Command {
     Command { name, arity, flags, keys: (0, 0, 0), handler: Handler::Connection }
@@ -32,7 +33,7 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
 }
 
 /// Executes one of them.
-pub async fn run(session: &mut Session, node: &Node, name: &str, arguments: &[Bytes]) -> Reply {
+pub async fn run(session: &mut Session, node: &Arc<Node>, name: &str, arguments: &[Bytes]) -> Reply {
     match name {
         // Nothing moves between slots.
         "asking" => Reply::OK,

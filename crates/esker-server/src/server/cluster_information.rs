@@ -8,6 +8,7 @@ use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Whether clients are to take the server for a node of Redis Cluster: those of a cluster are, where
 /// followers redirect.
@@ -51,7 +52,7 @@ fn port_of(member: &Member) -> Reply {
 }
 
 /// CLUSTER subcommand
-pub async fn cluster(session: &Session, node: &Node, arguments: &[Bytes]) -> Reply {
+pub async fn cluster(session: &Session, node: &Arc<Node>, arguments: &[Bytes]) -> Reply {
     let given = String::from_utf8_lossy(&arguments[1]).into_owned();
     match (given.to_lowercase().as_str(), &arguments[2..]) {
         ("info", []) => information(node),
@@ -166,7 +167,7 @@ fn replicas(node: &Node) -> Reply {
 }
 
 /// The keys of a slot are looked for among all: nothing is ordered by slots.
-async fn keys_in_slot(session: &Session, node: &Node, slot: &[u8], rest: &[Bytes]) -> Reply {
+async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], rest: &[Bytes]) -> Reply {
     let Some(slot) = parse_integer(slot).filter(|slot| (0..i64::from(SLOTS)).contains(slot)) else {
         return Reply::error("ERR Invalid slot");
     };

@@ -152,9 +152,12 @@ impl Jobs {
     /// A command about the connection or the server, which may look at the state of this node.
     fn on_connection(&self, session: &mut Session, command: &Command, arguments: &[Bytes]) -> Reply {
         tokio::task::block_in_place(|| {
+            if let Some(reply) = connection_commands::run_without_data(session, command.name, arguments) {
+                return reply;
+            }
             let mut execution = match view(&self.shared, &self.node) {
                 Ok(execution) => execution,
-                Err(why) => return Reply::error(format!("ERR the storage engine failed: {why}")),
+                Err(why) => return Reply::error(format!("ERR {why}")),
             };
             let reply = connection_commands::run(session, &mut execution, command.name, arguments);
             for (id, is_error) in std::mem::take(&mut execution.unblocked) {
@@ -233,9 +236,10 @@ impl Jobs {
         }
         let before = session.database;
         let writes = queue.commands.iter().any(|(command, _)| command.has(WRITE));
-        if writes && let Some(error) = queue.commands.iter().find_map(|(command, arguments)| {
-            self.elsewhere(command, arguments)
-        }) {
+        if writes
+            && let Some(error) =
+                queue.commands.iter().find_map(|(command, arguments)| self.elsewhere(command, arguments))
+        {
             return error;
         }
         let (mut replies, calls) = self.split(session, queue);
@@ -376,8 +380,6 @@ fn joins(session: &Session, arguments: &[Bytes]) -> bool {
     session.queue.is_none()
         && session.is_authenticated
         && command_of(arguments).is_some_and(|command| {
-            matches!(command.handler, Handler::Data(_))
-                && !command.has(BLOCKING)
-                && command.accepts(arguments.len())
+            matches!(command.handler, Handler::Data(_)) && !command.has(BLOCKING) && command.accepts(arguments.len())
         })
 }

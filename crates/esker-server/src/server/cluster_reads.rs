@@ -12,8 +12,11 @@ use std::sync::Arc;
 /// An execution that reads the state as of now.
 ///
 /// # Errors
-/// The text of the engine's error.
+/// The text of the engine's error, or why the replica has stopped: its state may be wrong.
 pub fn view(shared: &Arc<Shared>, node: &Node) -> Result<Execution, String> {
+    if let Some(failure) = node.failure() {
+        return Err(failure);
+    }
     let database = node.database();
     let (mut transaction, time_ms) = database.view();
     let mut keyspaces: Keyspaces = database.keyspaces().lock().clone();
@@ -25,17 +28,18 @@ pub fn view(shared: &Arc<Shared>, node: &Node) -> Result<Execution, String> {
 /// Waits until the state has what was acknowledged, unless an older one will do, and works on it.
 async fn with_view<T: Send + 'static>(
     shared: &Arc<Shared>,
-    node: &Node,
+    node: &Arc<Node>,
     is_stale: bool,
     work: impl FnOnce(&mut Execution) -> T + Send + 'static,
 ) -> Result<T, ProposeError> {
     if !is_stale {
         node.wait_readable().await?;
     }
-    let mut execution = view(shared, node).map_err(ProposeError::Refused)?;
+    let (shared, node) = (Arc::clone(shared), Arc::clone(node));
     // The engine may have to read from the device.
-    let worked = tokio::task::spawn_blocking(move || work(&mut execution)).await;
-    worked.map_err(|error| ProposeError::Refused(error.to_string()))
+    let worked = tokio::task::spawn_blocking(move || view(&shared, &node).map(|mut execution| work(&mut execution)));
+    let worked = worked.await.unwrap_or_else(|error| Err(error.to_string()));
+    worked.map_err(ProposeError::Failed)
 }
 
 /// The replies to commands that only read, all of them on one state.
@@ -44,7 +48,7 @@ async fn with_view<T: Send + 'static>(
 /// `NoLeader` where it is not known in time whether the state is new enough.
 pub async fn read(
     shared: &Arc<Shared>,
-    node: &Node,
+    node: &Arc<Node>,
     is_stale: bool,
     calls: Vec<Call>,
 ) -> Result<Vec<Reply>, ProposeError> {
@@ -65,7 +69,7 @@ fn execute(execution: &mut Execution, Call { database, arguments }: &Call) -> Re
 /// As [`read`].
 pub async fn guards(
     shared: &Arc<Shared>,
-    node: &Node,
+    node: &Arc<Node>,
     database: usize,
     keys: Vec<Bytes>,
 ) -> Result<Vec<Guard>, ProposeError> {

@@ -39,7 +39,10 @@ impl Cluster {
         let address = |node: usize| Address::parse(&format!("127.0.0.1:{}@{}", ports[node], ports[node + 3])).unwrap();
         let start = |node: usize| {
             let address = address(node);
-            let cluster = ClusterConfig { election_ms: 600, ..ClusterConfig::new(node as u64 + 1, address.raft(), address.clone()) };
+            let cluster = ClusterConfig {
+                election_ms: 600,
+                ..ClusterConfig::new(node as u64 + 1, address.raft(), address.clone())
+            };
             let mut config = Config::new(directory.path().join(format!("{node}")));
             config.listen = Some(SocketAddr::from(([127, 0, 0, 1], address.port)));
             config.cluster = Some(cluster);
@@ -80,7 +83,8 @@ impl Cluster {
         wait_until(|| {
             let leaders: Vec<_> = among.iter().map(|&node| self.node(node).leader()).collect();
             found = leaders[0].as_ref().map(|leader| leader.id as usize - 1).filter(|leader| among.contains(leader));
-            found.is_some() && leaders.iter().all(|leader| leader.as_ref().map(|leader| leader.id as usize - 1) == found)
+            found.is_some()
+                && leaders.iter().all(|leader| leader.as_ref().map(|leader| leader.id as usize - 1) == found)
         });
         found.unwrap()
     }

@@ -144,7 +144,9 @@ fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Rep
     if !session.is_authenticated && !command.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
-    if session.queue.is_some() && (["save", "shutdown"].contains(&command.name) || cluster_commands::find(name).is_some()) {
+    if session.queue.is_some()
+        && (["save", "shutdown"].contains(&command.name) || cluster_commands::find(name).is_some())
+    {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
     }
     Ok(command)
