@@ -16,6 +16,7 @@ Examples:
   esker serve --db data                                   # for clients on this machine, at port 6379
   esker serve --db data --sync always                     # an acknowledged write survives a power failure
   esker serve --db data --listen 0.0.0.0:6379 --password-file secret --metrics 127.0.0.1:9121
+  esker serve data --cluster-node 1 --cluster-listen 127.0.0.1:16379 --advertise 127.0.0.1:6379@16379
   esker serve --db data --no-listen --tls 0.0.0.0:6380 --tls-certificate server.pem --tls-key server.key \\
               --password-file secret
 
@@ -145,6 +146,10 @@ struct Cluster {
     #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cluster_node",
           value_parser = clap::value_parser!(u64).range(1..))]
     cluster_snapshot_entries: u64,
+    /// Begin a cluster of this node alone with the data in DIR: that of a server, of a node's state, or a
+    /// backup of one that was restored
+    #[arg(long, value_name = "DIR", requires = "cluster_node")]
+    import: Option<PathBuf>,
     /// The certificate of this node for the others, in PEM, for the host of --advertise
     #[arg(long, value_name = "FILE", requires_all = ["cluster_tls_key", "cluster_tls_authority"])]
     cluster_tls_certificate: Option<PathBuf>,
@@ -175,6 +180,7 @@ impl Cluster {
             heartbeat_ms: self.cluster_heartbeat_ms,
             election_ms: self.cluster_election_ms,
             snapshot_entries: self.cluster_snapshot_entries,
+            import: self.import,
             tls,
             ..ClusterConfig::new(node, listen, advertise)
         }))

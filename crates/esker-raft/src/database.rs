@@ -22,6 +22,7 @@ use esker::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Snapshot, Trans
 use openraft::EntryPayload;
 use openraft::entry::RaftEntry;
 use parking_lot::Mutex;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +126,11 @@ impl<A: Apply> StateDatabase<A> {
     /// replica another one than the others.
     pub fn db(&self) -> &Db {
         &self.db
+    }
+
+    /// The directory of the database. That of another one has another name.
+    pub fn directory(&self) -> &Path {
+        self.slot.path()
     }
 
     /// The handles that [`Apply::open`] returned.
@@ -320,6 +326,26 @@ fn refusal(result: esker::Result<()>) -> Result<std::result::Result<(), String>>
         Err(Rejection::Refused(why)) => Ok(Err(why)),
         Err(Rejection::Failed(error)) => Err(error.into()),
     }
+}
+
+/// Makes the contents of a database the state as of that entry, durably.
+pub(crate) fn begin_with(db: &Db, last: &LogId, membership: &StoredMembership) -> Result<()> {
+    let state = db.keyspace(STATE, KeyspaceOptions::default())?;
+    if let Some(why) = state.get(STOPPED)? {
+        return Err(Error::Stopped { why: String::from_utf8_lossy(&why).into_owned() });
+    }
+    // The time of an earlier cluster: what has expired stays so.
+    let (time_ms, _) = state.get(APPLIED)?.map_or(Ok((0, None)), |bytes| decode_applied(&bytes))?;
+    let mut batch = db.batch();
+    let mut applied = record();
+    applied.extend_from_slice(&time_ms.to_le_bytes());
+    put_optional_log_id(&mut applied, Some(last));
+    batch.put(&state, APPLIED, applied)?;
+    batch.put(&state, MEMBERSHIP, encode_membership(membership)?)?;
+    if db.keyspaces().iter().any(|name| name == crate::sessions::KEYSPACE) {
+        batch.delete_range(&db.existing_keyspace(crate::sessions::KEYSPACE)?, ..)?;
+    }
+    Ok(batch.commit_with(&WriteOptions::new().sync(true))?)
 }
 
 /// The position in a database that is only looked at, as a snapshot is.

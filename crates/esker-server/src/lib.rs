@@ -3,7 +3,8 @@
 //! `doc/server.md` has the commands, the settings and what differs; `store/encoding.rs` and
 //! `store/entry.rs` have the format of the data.
 //!
-//! Modules, each importing only from those above it: `protocol`; `store`; `commands`; `cluster`; `server`.
+//! Modules, each importing only from those above it: `protocol`; `store`; `commands`; `cluster`;
+//! `server`.
 
 mod cluster;
 mod commands;

@@ -18,15 +18,20 @@ struct Cluster {
 
 /// Addresses on this machine that nobody has now.
 fn addresses(count: usize) -> Vec<Address> {
-    let listeners: Vec<TcpListener> = (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-    ports.chunks(2).map(|pair| Address::parse(&format!("127.0.0.1:{}@{}", pair[0], pair[1])).unwrap()).collect()
+    let listeners: Vec<TcpListener> =
+        (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a cluster of this test")).collect();
+    let ports: Vec<u16> =
+        listeners.iter().map(|listener| listener.local_addr().expect("a cluster of this test").port()).collect();
+    ports
+        .chunks(2)
+        .map(|pair| Address::parse(&format!("127.0.0.1:{}@{}", pair[0], pair[1])).expect("a cluster of this test"))
+        .collect()
 }
 
 impl Cluster {
     /// Servers with the numbers from 1 on, which are no cluster yet.
     fn prepare(count: usize, change: impl Fn(&mut ClusterConfig)) -> Cluster {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a cluster of this test");
         let mut configs = BTreeMap::new();
         for (number, address) in (1..).zip(addresses(count)) {
             let mut cluster = ClusterConfig::new(number, address.raft(), address.clone());
@@ -52,19 +57,19 @@ impl Cluster {
 
     /// Number and address of a node, as commands take them.
     fn member(&self, number: u64) -> String {
-        format!("{number} {}", self.configs[&number].cluster.as_ref().unwrap().advertise)
+        format!("{number} {}", self.configs[&number].cluster.as_ref().expect("a cluster of this test").advertise)
     }
 
     fn boot(&mut self, number: u64) {
-        self.servers.insert(number, Server::start(self.configs[&number].clone()).unwrap());
+        self.servers.insert(number, Server::start(self.configs[&number].clone()).expect("a cluster of this test"));
     }
 
     fn stop(&mut self, number: u64) {
-        self.servers.remove(&number).unwrap().stop().unwrap();
+        self.servers.remove(&number).expect("a cluster of this test").stop().expect("a cluster of this test");
     }
 
     fn client(&self, number: u64) -> Client {
-        Client::connect(self.servers[&number].address().unwrap())
+        Client::connect(self.servers[&number].address().expect("a cluster of this test"))
     }
 
     fn line(&self, number: u64, line: &str) -> String {
@@ -76,13 +81,13 @@ impl Cluster {
         let mut client = self.client(number);
         client.send(&["RAFT.STATUS"]);
         let reply = client.receive();
-        let text = String::from_utf8(reply).unwrap();
+        let text = String::from_utf8(reply).expect("a cluster of this test");
         let mut items = Vec::new();
         let mut lines = text.split("\r\n").skip(1);
         while let Some(line) = lines.next() {
             match line.split_at_checked(1) {
                 Some(("$", "-1")) => items.push("_".to_string()),
-                Some(("$", _)) => items.push(lines.next().unwrap().to_string()),
+                Some(("$", _)) => items.push(lines.next().expect("a cluster of this test").to_string()),
                 Some((":", number)) => items.push(number.to_string()),
                 _ => {}
             }
@@ -107,16 +112,17 @@ impl Cluster {
 
     fn follower(&self) -> u64 {
         let leader = self.leader();
-        self.servers.keys().copied().find(|&number| number != leader).unwrap()
+        self.servers.keys().copied().find(|&number| number != leader).expect("a cluster of this test")
     }
 
-    /// All replicas have the same state, and end.
-    fn finish(mut self) {
-        let some = *self.servers.keys().next().unwrap();
+    /// All replicas have the same state, and end. What they have stored stays until the result goes.
+    fn finish(mut self) -> TempDir {
+        let some = *self.servers.keys().next().expect("a cluster of this test");
         assert_eq!(self.line(some, "RAFT.HASH"), "+OK");
         while let Some((_, server)) = self.servers.pop_first() {
-            server.stop().unwrap();
+            server.stop().expect("a cluster of this test");
         }
+        self.directory
     }
 }
 
@@ -318,6 +324,52 @@ fn members_are_replaced() {
     cluster.finish();
 }
 
+/// A cluster of three that begins with the data in a directory.
+fn begin_with(source: &Path) -> Cluster {
+    let mut cluster = Cluster::prepare(3, |cluster| cluster.import = (cluster.node == 1).then(|| source.into()));
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "LRANGE l 0 -1"), "*1 $1 x");
+    for number in 2..=3 {
+        cluster.boot(number);
+        let member = cluster.member(number);
+        assert_eq!(cluster.line(1, &format!("RAFT.ADD {member}")), "+OK");
+        wait_until(|| cluster.line(number, &format!("RAFT.PROMOTE {number}")) == "+OK");
+    }
+    let mut client = cluster.client(3);
+    assert_eq!(client.line("LRANGE l 0 -1"), "*1 $1 x");
+    assert_eq!(client.line("RPUSH l y"), ":2");
+    assert_eq!((client.line("RPOP l"), client.line("SELECT 1")), ("$1 y".into(), "+OK".into()));
+    assert_eq!((client.line("MGET a e"), client.line("HGET h f")), ("*2 $1 1 $1 1".into(), "$1 v".into()));
+    // It is there now.
+    cluster.stop(1);
+    let again = Server::start(cluster.configs[&1].clone()).expect_err("an import over data");
+    assert!(again.to_string().contains("new directory"), "{again}");
+    cluster.configs.get_mut(&1).and_then(|config| config.cluster.as_mut()).expect("its configuration").import = None;
+    cluster.boot(1);
+    cluster
+}
+
+/// A server on its own becomes a cluster, and so does the state of a node of it.
+#[test]
+fn a_cluster_begins_with_data() {
+    let mut alone = support::TestServer::start();
+    let mut client = alone.client();
+    for line in ["SET a 1", "HSET h f v", "SELECT 1", "RPUSH l x", "SWAPDB 0 1", "SET e 1 PX 60000"] {
+        assert!(!client.line(line).starts_with('-'), "{line}");
+    }
+    alone.stop();
+    let first = begin_with(&alone.config.directory);
+    let text = first.line(1, "INFO persistence");
+    let place = text.split("raft_state_directory:").nth(1).unwrap().split(' ').next().unwrap();
+    let place = std::path::PathBuf::from(place);
+    let directory = first.finish();
+    begin_with(&place).finish();
+    drop(directory);
+    let empty = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::prepare(1, |cluster| cluster.import = Some(empty.path().join("none")));
+    assert!(Server::start(cluster.configs.remove(&1).unwrap()).unwrap_err().to_string().contains("esker serve"));
+}
+
 #[test]
 fn a_node_without_a_cluster_says_so() {
     let mut cluster = Cluster::prepare(1, |cluster| cluster.election_ms = 200);
@@ -400,7 +452,7 @@ fn replicas_stay_the_same() {
 
 fn pem(directory: &Path, name: &str, text: &str) -> std::path::PathBuf {
     let path = directory.join(name);
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("a file");
     path
 }
 

@@ -3,11 +3,17 @@
 use super::address::Address;
 use super::messages::{Changed, Hashes, MemberChange, Message};
 use super::node::Node;
+use super::peers::CallError;
 use esker_raft::{Difference, Reply, Request};
 use openraft::{BasicNode, ChangeMembers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
+/// What is said while no leader is known.
+const NO_LEADER: &str = "there is no leader; try again when a majority of the nodes is up";
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long a change may take: a new voter has to have the log.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many entries a learner may be behind that is to become a voter. A voter that is far behind
@@ -41,13 +47,27 @@ impl Node {
     /// # Errors
     /// A text that says what to do.
     pub async fn change(&self, change: MemberChange) -> Changed {
-        let leader = self.leader().ok_or("there is no leader; try again when a majority of the nodes is up")?;
+        let deadline = Instant::now() + self.patience();
+        loop {
+            let changed = self.change_once(change.clone()).await;
+            if changed != Err(NO_LEADER.to_string()) || Instant::now() >= deadline {
+                return changed;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn change_once(&self, change: MemberChange) -> Changed {
+        let leader = self.leader().ok_or(NO_LEADER)?;
         if leader.is_here {
             return self.change_here(change).await;
         }
         let address = leader.address.ok_or("the leader has no address that can be read")?;
-        let changed = self.peers.call(&address.raft(), &Message::Member(change), PATIENCE).await;
-        changed.map_err(|error| format!("it is not known whether it was done: {error}; see RAFT.STATUS"))?
+        match self.peers.call(&address.raft(), &Message::Member(change), PATIENCE).await {
+            Ok(changed) => changed,
+            Err(CallError::NotSent(_)) => Err(NO_LEADER.into()),
+            Err(error) => Err(format!("it is not known whether it was done: {error}; see RAFT.STATUS")),
+        }
     }
 
     /// Changes the members as the leader.
@@ -55,6 +75,9 @@ impl Node {
     /// # Errors
     /// A text that says what to do.
     pub async fn change_here(&self, change: MemberChange) -> Changed {
+        if !self.leader().is_some_and(|leader| leader.is_here) {
+            return Err(NO_LEADER.into());
+        }
         let changed = tokio::time::timeout(PATIENCE, self.change_members(change)).await;
         changed.unwrap_or_else(|_| Err("it takes long; see RAFT.STATUS, and repeat it if it was not done".into()))
     }

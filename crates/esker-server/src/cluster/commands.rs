@@ -15,8 +15,9 @@ use std::time::SystemTime;
 
 /// How many expired collections an entry removes.
 pub const SWEPT: usize = 100;
-/// The record of `system` with the latest expiry that was ever set, in milliseconds since the epoch.
-const LATEST_EXPIRY: &str = "expiry";
+/// The record of `system` with the latest expiry that was ever set, in milliseconds since the
+/// epoch.
+pub const LATEST_EXPIRY: &str = "expiry";
 
 /// Executes payloads.
 #[derive(Debug)]

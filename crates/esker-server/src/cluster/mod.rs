@@ -5,7 +5,7 @@
 //! replicas have the same state and the same replies. `esker-raft` stores the log and the state.
 //!
 //! Modules, each importing only from those above it: `address`, `payload`, `notices`, `planted`,
-//! `slots`, `messages`; `config`, `commands`, `transport`; `tls`, `peers`; `network`; `node`;
+//! `slots`, `messages`; `config`, `commands`, `transport`; `import`, `tls`, `peers`; `network`; `node`;
 //! `proposals`; `barrier`, `changes`, `status`, `ticks`; `requests`; `start`.
 
 mod address;
@@ -13,6 +13,7 @@ mod barrier;
 mod changes;
 mod commands;
 mod config;
+mod import;
 mod messages;
 mod network;
 mod node;

@@ -98,7 +98,7 @@ impl RaftNetworkV2<TypeConfig> for Line {
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        // Signs of life keep openraft's limit; entries may take their time on a slow line or device.
+        // Signs of life keep openraft's limit; entries may take longer on a slow line or device.
         let patience = if rpc.entries.is_empty() { option.hard_ttl() } else { option.hard_ttl().max(ENTRIES) };
         self.ask(Message::Append(rpc), &RPCOption::new(patience)).await
     }

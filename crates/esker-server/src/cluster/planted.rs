@@ -35,7 +35,6 @@ pub struct Planted {
 }
 
 #[cfg(not(test))]
-#[expect(clippy::unused_self, reason = "tests have something to look at")]
 impl Planted {
     /// Whether the node has that fault.
     pub fn has(&self, _fault: Fault) -> bool {

@@ -7,11 +7,11 @@ use super::node::Node;
 use super::notices::Notices;
 use super::peers::Peers;
 use super::planted::Planted;
-use super::{barrier, ticks, tls, transport};
+use super::{barrier, import, ticks, tls, transport};
 use crate::store::Random;
 use esker::{Db, Options};
 use esker_raft::{Executor, LogStore, StateMachine, StateOptions};
-use openraft::{Config, Raft, SnapshotPolicy};
+use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -77,9 +77,9 @@ pub async fn start(
     let (notices, planted) = (Arc::new(Notices::default()), Arc::new(Planted::default()));
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
     let latest_expiry_ms = commands.latest_expiry_ms();
-    let (number, place) = (config.node, directory.to_path_buf());
+    let (node, place) = (config.clone(), directory.to_path_buf());
     // Opening reads the log of the engine, which may take a while.
-    let opened = tokio::task::spawn_blocking(move || open(&place, number, commands, budget)).await;
+    let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, budget)).await;
     let (log_db, log, machine) = opened.map_err(|error| error.to_string())??;
     let peers = Arc::new(Peers::new(connector, Arc::clone(&planted)));
     let network = Network(Arc::clone(&peers));
@@ -111,7 +111,7 @@ pub async fn start(
 
 type Opened = (Db, LogStore, StateMachine<Commands>);
 
-fn open(directory: &Path, number: u64, commands: Commands, budget: Option<usize>) -> Result<Opened, String> {
+fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Option<usize>) -> Result<Opened, String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let options = |share: usize| match budget {
         Some(bytes) => Options::default().memory_budget_bytes((bytes / 8 * share).max(LEAST_BUDGET)),
@@ -119,10 +119,18 @@ fn open(directory: &Path, number: u64, commands: Commands, budget: Option<usize>
     };
     // The log is written and read in order, and needs little; the caches are those of the state.
     let log_db = Db::open(directory.join("log"), options(1)).map_err(|error| error.to_string())?;
-    let log = LogStore::open(&log_db, number, Executor::BlockingThreads).map_err(|error| error.to_string())?;
+    let log = LogStore::open(&log_db, config.node, Executor::BlockingThreads).map_err(|error| error.to_string())?;
     let state = StateOptions::default().database(options(7));
-    let machine = StateMachine::open(directory.join("state"), commands, state).map_err(|error| error.to_string())?;
-    Ok((log_db, log, machine))
+    let place = directory.join("state");
+    let machine = match &config.import {
+        None => StateMachine::open(place, commands, state),
+        Some(source) => {
+            let member = (config.node, BasicNode::new(config.advertise.to_string()));
+            let imported = StateMachine::import(place, source, member, commands, state, import::prepare);
+            imported.and_then(|(machine, last)| log.begin_behind(last).map(|()| machine))
+        }
+    };
+    Ok((log_db, log, machine.map_err(|error| error.to_string())?))
 }
 
 impl Running {

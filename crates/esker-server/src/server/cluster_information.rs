@@ -1,5 +1,5 @@
-//! What a node of a cluster says of it: RAFT.STATUS, and CLUSTER as clients of Redis Cluster know it.
-//! One group of replicas has all slots, its leader is the master, and the others are its replicas.
+//! What a node of a cluster says of it: RAFT.STATUS, and CLUSTER as clients of Redis Cluster know
+//! it. One group of replicas has all slots, its leader is the master, and the others are its replicas.
 
 use super::session::Session;
 use super::shared::Shared;
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Whether clients are to take the server for a node of Redis Cluster: those of a cluster are, where
-/// followers redirect.
+/// Whether clients are to take the server for a node of Redis Cluster: those of a cluster are,
+/// where followers redirect.
 pub fn is_cluster(shared: &Shared) -> bool {
     shared.cluster.get().is_some_and(|node| node.config.followers == Followers::Redirect)
 }

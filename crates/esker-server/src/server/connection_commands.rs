@@ -42,7 +42,7 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         "function" => function(arguments),
         "time" => time(),
         "debug" => debug(session, arguments),
-        // There are no replicas to wait for; in a cluster, a write that has its reply is on a majority.
+        // There are no replicas to wait for; in a cluster, what has its reply is on a majority.
         "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
             (Some(_), Some(_)) => {
                 Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2))

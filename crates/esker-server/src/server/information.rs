@@ -307,6 +307,9 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             line("loading", &0);
             line("aof_enabled", &1);
             line("rdb_last_save_time", &shared.synced_seconds.load(Ordering::Relaxed));
+            if let Some(node) = shared.cluster.get() {
+                line("raft_state_directory", &node.database().directory().display());
+            }
         }
         "stats" => {
             let statistics = &shared.statistics;
