@@ -4,7 +4,8 @@ mod support;
 
 use esker_server::{Address, ClusterConfig, ClusterTlsFiles, Config, Followers, Server};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use support::{Client, shown, wait_until};
 use tempfile::TempDir;
@@ -373,7 +374,17 @@ fn a_cluster_begins_with_data() {
 #[test]
 fn a_node_without_a_cluster_says_so() {
     let mut cluster = Cluster::prepare(1, |cluster| cluster.election_ms = 200);
+    cluster.configs.get_mut(&1).unwrap().metrics = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     cluster.boot(1);
+    let page = |cluster: &Cluster, path: &str| {
+        let mut stream = TcpStream::connect(cluster.servers[&1].metrics_address().unwrap()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    };
+    let ready = page(&cluster, "/health/ready");
+    assert!(ready.contains(" 503 ") && ready.contains("there is no leader"), "{ready}");
     let mut client = cluster.client(1);
     for line in ["SET a 1", "GET a"] {
         assert!(client.line(line).starts_with("-CLUSTERDOWN"), "{line}");
@@ -385,6 +396,9 @@ fn a_node_without_a_cluster_says_so() {
     }
     // A cluster of one.
     assert_eq!(client.line(&format!("RAFT.INIT {}", cluster.member(1))), "+OK");
+    assert!(page(&cluster, "/health/ready").contains(" 200 "));
+    let metrics = page(&cluster, "/metrics");
+    assert!(metrics.contains("\nraft_leader 1\n") && metrics.contains("\nraft_voters 1\n"), "{metrics}");
     assert_eq!(client.line("SET a 1"), "+OK");
     assert!(client.line("RAFT.REMOVE 1").contains("only voter"));
     cluster.finish();

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -45,6 +46,8 @@ impl fmt::Display for CallError {
 
 /// The connections to other nodes, by address.
 pub struct Peers {
+    /// Where connections are: not among those of clients, whose number delays the others.
+    runtime: Handle,
     connector: Option<TlsConnector>,
     planted: Arc<Planted>,
     /// Each is made by one at a time, while others wait for it.
@@ -52,9 +55,9 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Connects with TLS where there is a connector.
+    /// Connects with TLS where there is a connector, on the runtime that it is made on.
     pub fn new(connector: Option<TlsConnector>, planted: Arc<Planted>) -> Peers {
-        Peers { connector, planted, lines: Mutex::default() }
+        Peers { runtime: Handle::current(), connector, planted, lines: Mutex::default() }
     }
 
     /// Sends a message to the node at `host:port`, and waits for the answer for so long.
@@ -103,23 +106,25 @@ impl Peers {
         if let Some(line) = line.as_ref().filter(|line| !line.is_closed()) {
             return Ok(line.clone());
         }
-        let made = tokio::time::timeout(CONNECT, self.connect(address)).await;
+        let connecting = connect(self.connector.clone(), address.to_string());
+        let made = self.runtime.spawn(tokio::time::timeout(CONNECT, connecting)).await;
+        let made = made.map_err(|error| error.to_string())?;
         let made = made.unwrap_or_else(|_| Err("the connection took too long".into()));
         let made = made.map_err(|why| format!("{address} cannot be reached: {why}"))?;
         *line = Some(made.clone());
         Ok(made)
     }
+}
 
-    async fn connect(&self, address: &str) -> Result<Line, String> {
-        let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-        let _ = stream.set_nodelay(true);
-        let Some(connector) = &self.connector else { return handshake(stream).await };
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
-        let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
-        let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
-        handshake(stream).await
-    }
+async fn connect(connector: Option<TlsConnector>, address: String) -> Result<Line, String> {
+    let stream = TcpStream::connect(&address).await.map_err(|error| error.to_string())?;
+    let _ = stream.set_nodelay(true);
+    let Some(connector) = connector else { return handshake(stream).await };
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
+    let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
+    let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
+    handshake(stream).await
 }
 
 async fn handshake(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Line, String> {

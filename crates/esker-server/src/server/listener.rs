@@ -51,8 +51,9 @@ enum Store {
         /// Ends the syncer when it is dropped.
         syncing: Sender<()>,
     },
-    /// The node of a cluster.
-    Node(Running),
+    /// The node of a cluster, on threads of its own: however many clients there are, the signs of
+    /// life between nodes come in time.
+    Node(Running, Runtime),
 }
 
 /// Where a server listens: also where the configuration left the port to the system.
@@ -66,6 +67,13 @@ struct Addresses {
 /// A number that nobody foresees.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// Threads for connections.
+fn runtime_of(name: &str) -> Result<Runtime, ServerError> {
+    let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(workers).enable_all().thread_name(name).build().map_err(system("cannot start threads"))
 }
 
 fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
@@ -88,13 +96,7 @@ impl Server {
         }
         let acceptor = config.tls.as_ref().map(|(_, files)| tls::acceptor(files)).transpose()?;
         let shared = Arc::new(Shared::new(config, random()));
-        let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(workers)
-            .enable_all()
-            .thread_name("esker-network")
-            .build()
-            .map_err(system("cannot start threads"))?;
+        let runtime = runtime_of("esker-network")?;
         let listeners = runtime.block_on(listen(&shared.config))?;
         let (messages, received) = mpsc::channel();
         let (executor, store, database) = match shared.config.cluster.clone() {
@@ -182,8 +184,9 @@ impl Server {
                 // One that has panicked gives nothing back.
                 ended.try_recv().map_or(Ok(()), |execution| execution.close().map_err(ServerError::Close))
             }
-            Store::Node(running) => {
-                let stopped = runtime.block_on(running.stop());
+            Store::Node(running, node_runtime) => {
+                let stopped = node_runtime.block_on(running.stop());
+                node_runtime.shutdown_timeout(GRACE);
                 runtime.shutdown_timeout(GRACE);
                 stopped.map_err(ServerError::Cluster)
             }
@@ -224,13 +227,14 @@ fn join_cluster(
 ) -> Result<Started, ServerError> {
     let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
     let started = cluster::start(directory, cluster, (*databases, *memory_budget_bytes), random());
-    let running = runtime.block_on(started).map_err(ServerError::Cluster)?;
+    let node_runtime = runtime_of("esker-cluster")?;
+    let running = node_runtime.block_on(started).map_err(ServerError::Cluster)?;
     let node = Arc::clone(&running.node);
     // It is set once, here.
     let _ = shared.cluster.set(Arc::clone(&node));
     let (jobs, handle, shared_too) = (Arc::clone(&node), runtime.handle().clone(), Arc::clone(shared));
     let executor = spawn_executor(shared, move || cluster_jobs::run(shared_too, jobs, &handle, &received))?;
-    Ok((executor, Store::Node(running), Arc::new(move || node.database().db().clone())))
+    Ok((executor, Store::Node(running, node_runtime), Arc::new(move || node.database().db().clone())))
 }
 
 /// Serves until the process is told to end. The limit of open files is raised to what the clients
