@@ -67,3 +67,74 @@ impl<A: Apply> StateMachine<A> {
         Ok((machine, last))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+    use crate::key_value::KeyValue;
+    use crate::log_store::LogStore;
+    use esker::env::Env;
+    use esker::env::mem::{CrashMode, MemEnv};
+    use esker::{KeyspaceOptions, Options};
+    use openraft::storage::RaftLogStorage;
+
+    fn state_options(env: &Arc<dyn Env>) -> StateOptions {
+        StateOptions::default().env(Arc::clone(env)).executor(Executor::InPlace)
+    }
+
+    fn import(env: &Arc<dyn Env>, source: &str) -> Result<(StateMachine<KeyValue>, LogId)> {
+        let apply = KeyValue::new().keyspace("names", KeyspaceOptions::default());
+        let member = (7, BasicNode::new("there"));
+        StateMachine::import("state", source, member, apply, state_options(env), |db| {
+            db.existing_keyspace("names")?.put("more", "added")
+        })
+    }
+
+    fn log(env: &Arc<dyn Env>, directory: &str) -> LogStore {
+        let db = Db::open(directory, Options::default().env(Arc::clone(env))).unwrap();
+        LogStore::open(&db, 7, Executor::InPlace).unwrap()
+    }
+
+    /// The contents, the position and the membership are there, also after a power loss, and the
+    /// log begins behind them.
+    #[tokio::test]
+    async fn an_import_is_durable_and_done_once() {
+        let memory = MemEnv::new();
+        let env: Arc<dyn Env> = Arc::new(memory.clone());
+        let source = Db::open("source", Options::default().env(Arc::clone(&env))).unwrap();
+        source.keyspace("names", KeyspaceOptions::default()).unwrap().put("a", "1").unwrap();
+        source.close().unwrap();
+        let (machine, last) = import(&env, "source").unwrap();
+        log(&env, "log").begin_behind(last).unwrap();
+        assert!(import(&env, "source").is_err(), "the directory is in use");
+        drop(machine);
+        let env: Arc<dyn Env> = Arc::new(memory.crash(&CrashMode::LoseAll, 1));
+        let error = import(&env, "source").map(drop).unwrap_err();
+        assert!(error.to_string().contains("new directory"), "{error}");
+        let apply = KeyValue::new().keyspace("names", KeyspaceOptions::default());
+        let machine = StateMachine::open("state", apply, state_options(&env)).unwrap();
+        let (applied, membership) = machine.database().applied();
+        assert_eq!((applied, membership.log_id()), (Some(last), &Some(last)));
+        assert_eq!(membership.membership().voter_ids().collect::<Vec<_>>(), [7]);
+        let names = machine.database().db().existing_keyspace("names").unwrap();
+        assert_eq!(names.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(names.get("more").unwrap().as_deref(), Some(&b"added"[..]));
+        assert_eq!(machine.snapshot().map(|files| files.manifest().last_log_id()), Some(Some(last)));
+        let mut log = log(&env, "log");
+        let state = log.get_log_state().await.unwrap();
+        assert_eq!((state.last_purged_log_id, state.last_log_id), (Some(last), Some(last)));
+        assert!(log.begin_behind(last).unwrap_err().to_string().contains("not empty"));
+    }
+
+    /// What ended a replica ends what is made of it.
+    #[test]
+    fn the_state_of_a_diverged_replica_is_not_imported() {
+        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let source = Db::open("source", Options::default().env(Arc::clone(&env))).unwrap();
+        source.keyspace("names", KeyspaceOptions::default()).unwrap();
+        source.keyspace("raft.state", KeyspaceOptions::default()).unwrap().put("stopped", "it differs").unwrap();
+        source.close().unwrap();
+        assert!(matches!(import(&env, "source").map(drop), Err(Error::Stopped { why }) if why == "it differs"));
+    }
+}

@@ -62,7 +62,7 @@ impl Node {
         if leader.is_here {
             return self.change_here(change).await;
         }
-        let address = leader.address.ok_or("the leader has no address that can be read")?;
+        let address = leader.address.ok_or(NO_LEADER)?;
         match self.peers.call(&address.raft(), &Message::Member(change), PATIENCE).await {
             Ok(changed) => changed,
             Err(CallError::NotSent(_)) => Err(NO_LEADER.into()),
