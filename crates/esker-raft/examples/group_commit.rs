@@ -113,6 +113,7 @@ async fn start(directory: &Path, one_database: bool) -> Result<(Replica, LogStor
     };
     // No snapshot interrupts the measurement.
     let config = Config { snapshot_policy: openraft::SnapshotPolicy::Never, ..Config::default() };
+    machine.reconcile(&log)?;
     let raft = Raft::new(1, Arc::new(config.validate()?), Nobody, log.clone(), machine).await?;
     raft.initialize(BTreeMap::from([(1, BasicNode::new(""))])).await?;
     raft.wait(Some(Duration::from_secs(10))).current_leader(1, "a leader").await?;

@@ -15,6 +15,7 @@
 //! let log = LogStore::open(&db, 1, Executor::BlockingThreads)?;
 //! let apply = KeyValue::new().keyspace("names", esker::KeyspaceOptions::default());
 //! let machine = StateMachine::open("state", apply, StateOptions::default().env(env))?;
+//! machine.reconcile(&log)?;
 //! // Both go into openraft::Raft::new, with a configuration and a network.
 //! # let _ = (log, machine);
 //! # Ok::<(), esker_raft::Error>(())

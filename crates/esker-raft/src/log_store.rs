@@ -119,6 +119,19 @@ impl LogStore {
         Ok(LogStore { inner: Arc::new(inner) })
     }
 
+    /// Drops the entries from that position on if it contradicts them: an entry of a later term was
+    /// committed there, so that no majority ever had them. Whether the log lacks that entry.
+    pub(crate) fn give_way_to(&self, applied: LogId) -> Result<bool> {
+        let last = self.inner.state()?.last_log_id;
+        if last >= Some(applied) {
+            return Ok(false);
+        }
+        let mut batch = self.inner.db.batch();
+        batch.delete_range(&self.inner.log, log_key(applied.index())..)?;
+        batch.commit_with(&WriteOptions::new().sync(true))?;
+        Ok(true)
+    }
+
     /// The log with faults planted in it.
     #[cfg(test)]
     pub(crate) fn planted(&self) -> &crate::planted::Planted {

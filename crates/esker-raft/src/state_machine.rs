@@ -5,6 +5,7 @@ use crate::database::{DatabaseOptions, StateDatabase, position};
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::incoming::Incoming;
+use crate::log_store::LogStore;
 use crate::manifest::{SnapshotManifest, is_immutable};
 use crate::range_hash::RangeHash;
 use crate::slots::{Slots, copy, create_directory, link_or_copy};
@@ -169,6 +170,28 @@ impl<A: Apply> StateMachine<A> {
         let parts = Mutex::new(Parts { database, snapshot, contents, broken: None });
         let (incoming, changing) = (Mutex::new(incoming), Mutex::default());
         Ok(StateMachine { inner: Arc::new(Inner { apply, how, slots, parts, incoming, changing, _lock: lock }) })
+    }
+
+    /// Makes the log go on where the state is. A program calls this when it has opened both, before
+    /// it gives them to `openraft::Raft::new`, which refuses to start without where it matters.
+    ///
+    /// A power loss may leave a state that is ahead of the log: a replica applies what a majority
+    /// of the others has, before its own log is durable. Then the log gives up entries that were
+    /// never committed and are still where the state has another one, and the state gets a
+    /// snapshot, as the log is purged up to it.
+    ///
+    /// # Errors
+    /// `Database`, where the log cannot be read or written, or the snapshot cannot be made.
+    pub fn reconcile(&self, log: &LogStore) -> Result<()> {
+        let Some(applied) = self.database().applied().0 else { return Ok(()) };
+        if !log.give_way_to(applied)? {
+            return Ok(());
+        }
+        let snapshot = self.snapshot().map(|snapshot| snapshot.manifest().meta()).transpose()?;
+        if snapshot.and_then(|meta| meta.last_log_id) < Some(applied) {
+            self.build()?;
+        }
+        Ok(())
     }
 
     /// The database in force. The installation of a snapshot puts another one in its place; who

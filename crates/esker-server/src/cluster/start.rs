@@ -130,7 +130,9 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
             imported.and_then(|(machine, last)| log.begin_behind(last).map(|()| machine))
         }
     };
-    Ok((log_db, log, machine.map_err(|error| error.to_string())?))
+    let machine = machine.map_err(|error| error.to_string())?;
+    machine.reconcile(&log).map_err(|error| error.to_string())?;
+    Ok((log_db, log, machine))
 }
 
 impl Running {
