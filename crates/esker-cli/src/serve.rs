@@ -146,8 +146,8 @@ struct Cluster {
     #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cluster_node",
           value_parser = clap::value_parser!(u64).range(1..))]
     cluster_snapshot_entries: u64,
-    /// Begin a cluster of this node alone with the data in DIR: that of a server, of a node's state, or a
-    /// backup of one that was restored
+    /// Begin a cluster of this node alone with the data in DIR: that of a server, of a node's
+    /// state, or a backup of one that was restored
     #[arg(long, value_name = "DIR", requires = "cluster_node")]
     import: Option<PathBuf>,
     /// The certificate of this node for the others, in PEM, for the host of --advertise

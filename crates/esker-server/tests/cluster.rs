@@ -116,7 +116,8 @@ impl Cluster {
         self.servers.keys().copied().find(|&number| number != leader).expect("a cluster of this test")
     }
 
-    /// All replicas have the same state, and end. What they have stored stays until the result goes.
+    /// All replicas have the same state, and end. What they have stored stays until the result
+    /// goes.
     fn finish(mut self) -> TempDir {
         let some = *self.servers.keys().next().expect("a cluster of this test");
         assert_eq!(self.line(some, "RAFT.HASH"), "+OK");

@@ -43,8 +43,8 @@ pub struct ClusterConfig {
     pub election_ms: u64,
     /// After how many entries a snapshot is made, which lets the log go up to it.
     pub snapshot_entries: u64,
-    /// A database, as a backup of a server or of a node's state, that a new cluster of this node alone
-    /// begins with.
+    /// A database that a new cluster of this node alone begins with, as a backup of a server or of
+    /// a node's state.
     pub import: Option<PathBuf>,
     /// TLS between the nodes. Without it who reaches the port has the cluster.
     pub tls: Option<ClusterTlsFiles>,

@@ -1,5 +1,6 @@
 //! What a node of a cluster says of it: RAFT.STATUS, and CLUSTER as clients of Redis Cluster know
-//! it. One group of replicas has all slots, its leader is the master, and the others are its replicas.
+//! it. One group of replicas has all slots, its leader is the master, and the others are its
+//! replicas.
 
 use super::session::Session;
 use super::shared::Shared;
