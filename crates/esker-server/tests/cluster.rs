@@ -236,6 +236,24 @@ fn clients_wait_for_keys_of_other_nodes() {
     cluster.finish();
 }
 
+/// A client that sends its last commands and goes: it takes nothing that comes later.
+#[test]
+fn clients_that_have_gone_take_nothing() {
+    let cluster = Cluster::start(1, |_| {});
+    for lines in ["PING\r\nBLPOP q 0\r\n", "CLIENT REPLY OFF\r\nBLPOP q 0\r\nBLMOVE q r LEFT LEFT 0\r\nBLPOP q 0\r\n"] {
+        let mut stream = TcpStream::connect(cluster.servers[&1].address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.write_all(lines.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut replies = String::new();
+        stream.read_to_string(&mut replies).expect("the connection ends");
+        assert_eq!(replies, if lines.starts_with("PING") { "+PONG\r\n" } else { "" });
+    }
+    assert_eq!(cluster.line(1, "RPUSH q x"), ":1");
+    assert_eq!(cluster.line(1, "LLEN q"), ":1");
+    cluster.finish();
+}
+
 /// Nothing is written but what lets time go on.
 #[test]
 fn keys_expire_by_the_time_of_the_leader() {

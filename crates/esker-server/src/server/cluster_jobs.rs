@@ -16,6 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -44,16 +45,25 @@ enum Ending {
 struct Jobs {
     shared: Arc<Shared>,
     node: Arc<Node>,
-    /// The connections that wait for a key, by their numbers.
-    waiting: Mutex<HashMap<u64, mpsc::UnboundedSender<Ending>>>,
+    /// How the jobs that are executed hear that they wait no more, by the numbers of their
+    /// connections.
+    endings: Mutex<HashMap<u64, mpsc::UnboundedSender<Ending>>>,
 }
+
+/// Why a job waits no more, once there is a reason.
+type Endings = mpsc::UnboundedReceiver<Ending>;
 
 /// Executes what comes until it is told to stop.
 pub fn run(shared: Arc<Shared>, node: Arc<Node>, runtime: &Handle, messages: &Receiver<Message>) {
-    let jobs = Arc::new(Jobs { shared, node, waiting: Mutex::default() });
+    let jobs = Arc::new(Jobs { shared, node, endings: Mutex::default() });
     while let Ok(message) = messages.recv() {
         match message {
-            Message::Run(job) => drop(runtime.spawn(Arc::clone(&jobs).execute(job))),
+            Message::Run(job) => {
+                // Before the job begins: its connection may be released at once, and only once.
+                let (sender, endings) = mpsc::unbounded_channel();
+                jobs.endings.lock().insert(job.session.client.id, sender);
+                drop(runtime.spawn(Arc::clone(&jobs).execute(job, endings)));
+            }
             Message::Release(id) => jobs.end(id, Ending::Gone),
             // What a session watches is with the session.
             Message::Forget(_) => {}
@@ -79,7 +89,7 @@ impl Group {
 }
 
 impl Jobs {
-    async fn execute(self: Arc<Self>, mut job: Job) {
+    async fn execute(self: Arc<Self>, mut job: Job, mut endings: Endings) {
         job.session.begin();
         let mut group = Group::default();
         while job.session.output.len() < OUTPUT_BYTES
@@ -94,25 +104,36 @@ impl Jobs {
                     break;
                 }
             }
-            self.step(&mut job.session, &mut group, arguments).await;
+            if self.step(&mut job.session, &mut group, &mut endings, arguments).await.is_break() {
+                break;
+            }
             if group.bytes >= PAYLOAD_BYTES {
                 self.flush(&mut job.session, &mut group).await;
             }
         }
         self.flush(&mut job.session, &mut group).await;
         let Job { session, requests, done } = job;
+        // Before the connection gives the next job.
+        self.endings.lock().remove(&session.client.id);
         // A connection that has gone wants nothing back.
         let _ = done.send(Finished { session, requests });
     }
 
-    /// One command: it joins the group, or is executed behind it.
-    async fn step(&self, session: &mut Session, group: &mut Group, arguments: Vec<Bytes>) {
+    /// One command: it joins the group, or is executed behind it. The job goes back where its
+    /// connection is to go.
+    async fn step(
+        &self,
+        session: &mut Session,
+        group: &mut Group,
+        endings: &mut Endings,
+        arguments: Vec<Bytes>,
+    ) -> ControlFlow<()> {
         if !joins(session, &arguments) {
             self.flush(session, group).await;
         }
         let Some(command) = prepare(session, &mut Watches::default(), now_ms(), &arguments) else {
             self.refuse_queued(session);
-            return;
+            return ControlFlow::Continue(());
         };
         let reply = match command.handler {
             Handler::Data(_) => match self.elsewhere(command, &arguments) {
@@ -120,15 +141,19 @@ impl Jobs {
                     self.flush(session, group).await;
                     error
                 }
-                None if command.has(BLOCKING) => match self.wait(session, command, arguments).await {
+                None if command.has(BLOCKING) => match self.wait(session, endings, command, arguments).await {
                     Some(reply) => reply,
-                    None => return,
+                    None => return ControlFlow::Break(()),
                 },
-                None => return group.add(session, command, arguments),
+                None => {
+                    group.add(session, command, arguments);
+                    return ControlFlow::Continue(());
+                }
             },
             Handler::Connection => self.connection(session, command, &arguments).await,
         };
         session.reply(&reply);
+        ControlFlow::Continue(())
     }
 
     async fn connection(&self, session: &mut Session, command: &Command, arguments: &[Bytes]) -> Reply {
@@ -308,20 +333,26 @@ impl Jobs {
 
     /// Executes a command that waits for a key, as often as one of its keys is filled. No reply if
     /// the connection is to go.
-    async fn wait(&self, session: &mut Session, command: &Command, arguments: Vec<Bytes>) -> Option<Reply> {
+    async fn wait(
+        &self,
+        session: &mut Session,
+        endings: &mut Endings,
+        command: &Command,
+        arguments: Vec<Bytes>,
+    ) -> Option<Reply> {
         let keys = command.keys_of(&arguments).into_iter();
         let places: Vec<Place> = keys.map(|key| (session.database, Bytes::copy_from_slice(key))).collect();
         // What is filled between two attempts is noticed.
         let waiter = self.node.notices.wait_for(places);
-        let (sender, mut endings) = mpsc::unbounded_channel();
-        let id = session.client.id;
-        self.waiting.lock().insert(id, sender);
+        // A reply was for a command before, which has ended by itself; a client that is gone stays so.
+        let is_gone = std::iter::from_fn(|| endings.try_recv().ok()).any(|ending| matches!(ending, Ending::Gone));
         let call = Call { database: session.database as u32, arguments };
         let mut deadline = None;
         let reply = loop {
             let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
                 Err(error) => break Some(error.reply()),
                 Ok((mut replies, None)) => break replies.pop(),
+                Ok((_, Some(_))) if is_gone => break None,
                 Ok((_, Some(waits))) => waits,
             };
             let until = *deadline.get_or_insert_with(|| {
@@ -347,14 +378,13 @@ impl Jobs {
                 Some(Ending::Reply(reply)) => break Some(reply),
             }
         };
-        self.waiting.lock().remove(&id);
         session.client.is_blocked.store(false, Ordering::Relaxed);
         reply
     }
 
-    /// Has a connection wait no more, if it does.
+    /// Has the job of a connection wait no more, if there is one.
     fn end(&self, id: u64, ending: Ending) {
-        if let Some(sender) = self.waiting.lock().get(&id) {
+        if let Some(sender) = self.endings.lock().get(&id) {
             // One that has ended meanwhile needs none.
             let _ = sender.send(ending);
         }
