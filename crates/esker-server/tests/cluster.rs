@@ -254,6 +254,43 @@ fn clients_that_have_gone_take_nothing() {
     cluster.finish();
 }
 
+/// Long replies of a pipeline are in several entries, and those of a transaction have a limit.
+#[test]
+fn long_replies_are_no_long_entries() {
+    let cluster = Cluster::start(3, |_| {});
+    let mut client = cluster.client(cluster.follower());
+    assert_eq!(client.line("SETRANGE big 1048575 x"), ":1048576");
+    let last = |cluster: &Cluster| cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let before = last(&cluster);
+    let mut pipeline = String::new();
+    for number in 1..=12 {
+        pipeline += &format!("GET big\r\nSET n {number}\r\nGET n\r\n");
+    }
+    client.stream.write_all(pipeline.as_bytes()).unwrap();
+    for number in 1..=12 {
+        assert_eq!(client.receive().len(), (1 << 20) + "$1048576\r\n\r\n".len());
+        assert_eq!(shown(&client.receive()), "+OK");
+        assert!(shown(&client.receive()).ends_with(&format!(" {number}")));
+    }
+    wait_until(|| last(&cluster) >= before + 12);
+    // A pipeline that only reads.
+    client.stream.write_all("GET big\r\nGET n\r\n".repeat(5).as_bytes()).unwrap();
+    for _ in 0..5 {
+        assert_eq!(client.receive().len(), (1 << 20) + "$1048576\r\n\r\n".len());
+        assert_eq!(shown(&client.receive()), "$2 12");
+    }
+    for (count, is_refused) in [(3, false), (64, true)] {
+        assert_eq!(client.line("MULTI"), "+OK");
+        client.line("INCR n");
+        (0..count).for_each(|_| drop(client.line("GET big")));
+        client.send(&["EXEC"]);
+        let reply = client.receive();
+        assert_eq!(reply.starts_with(b"-ERR the replicas refuse"), is_refused, "{}", shown(&reply[..20]));
+    }
+    assert_eq!(client.line("GET n"), "$2 13");
+    cluster.finish();
+}
+
 /// Nothing is written but what lets time go on.
 #[test]
 fn keys_expire_by_the_time_of_the_leader() {
@@ -286,9 +323,13 @@ fn clients_of_redis_cluster_are_redirected() {
     assert_eq!(client.line("SET foo 1"), format!("-MOVED 12182 {}", address.client()));
     assert_eq!(cluster.line(leader, "SET foo 1"), "+OK");
     assert_eq!(client.line("GET foo"), "$1 1");
-    client.line("MULTI");
-    client.line("SET foo 2");
+    // As of Redis Cluster: the error is that of the command, from which a client learns where to go.
+    assert_eq!(client.line("MULTI"), "+OK");
+    assert_eq!(client.line("GET foo"), "+QUEUED");
+    assert_eq!(client.line("SET foo 2"), format!("-MOVED 12182 {}", address.client()));
     assert!(client.line("EXEC").starts_with("-EXECABORT"));
+    let mut late = cluster.client(leader);
+    assert_eq!((late.line("MULTI"), late.line("SET foo 4")), ("+OK".into(), "+QUEUED".into()));
     for line in ["READONLY", "READWRITE", "ASKING"] {
         assert_eq!(client.line(line), "+OK");
     }
@@ -308,6 +349,13 @@ fn clients_of_redis_cluster_are_redirected() {
     assert_eq!(client.line(&format!("RAFT.TRANSFER {follower}")), "+OK");
     cluster.wait_status(follower, |status| status["role"] == "leader");
     assert_eq!(client.line("SET foo 3"), "+OK");
+    cluster.wait_status(leader, |status| status["leader"] == follower.to_string());
+    assert!(late.line("EXEC").starts_with("-MOVED 12182"));
+    assert_eq!(late.line("EXEC"), "-ERR EXEC without MULTI");
+    // The replies before the error keep their place.
+    late.stream.write_all(b"GET foo\r\nSET foo 5\r\nGET foo\r\n").unwrap();
+    let replies: Vec<String> = (0..3).map(|_| shown(&late.receive())).collect();
+    assert!(replies[0] == "$1 3" && replies[1].starts_with("-MOVED") && replies[2] == "$1 3", "{replies:?}");
     cluster.finish();
 }
 

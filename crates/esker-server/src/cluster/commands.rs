@@ -15,6 +15,10 @@ use std::time::SystemTime;
 
 /// How many expired collections an entry removes.
 pub const SWEPT: usize = 100;
+/// The replies of an entry, about: the commands behind them are left to another entry.
+const REPLY_BYTES: usize = 1 << 20;
+/// The most that the replies of a transaction may have, which is one entry: all replicas keep them.
+const TRANSACTION_REPLY_BYTES: usize = 64 << 20;
 /// The record of `system` with the latest expiry that was ever set, in milliseconds since the
 /// epoch.
 pub const LATEST_EXPIRY: &str = "expiry";
@@ -151,17 +155,27 @@ fn execute_list(place: &mut Place<'_>, list: &CommandList) -> Result<Answer, Rej
             return Ok(Answer::Touched);
         }
     }
-    let mut replies = Vec::with_capacity(list.calls.len());
+    let (mut replies, mut bytes) = (Vec::with_capacity(list.calls.len()), 0);
     for call in &list.calls {
-        match execute_call(place, call) {
-            Ok(reply) => replies.push(reply),
-            Err(Failure::Refused(text)) => replies.push(Reply::Error(text)),
-            Err(Failure::Blocked(blocked)) if list.is_transaction => replies.push(blocked.otherwise),
+        if bytes >= REPLY_BYTES && !list.is_transaction {
+            break;
+        }
+        let reply = match execute_call(place, call) {
+            Ok(reply) => reply,
+            Err(Failure::Refused(text)) => Reply::Error(text),
+            Err(Failure::Blocked(blocked)) if list.is_transaction => blocked.otherwise,
             Err(Failure::Blocked(blocked)) => {
                 let blocked = Some(Waits { keys: blocked.keys, timeout_ms: blocked.timeout_ms });
                 return Ok(Answer::Replies { replies, blocked });
             }
             Err(other) => return Err(rejection(other)),
+        };
+        bytes += reply.size_bytes();
+        replies.push(reply);
+        if bytes > TRANSACTION_REPLY_BYTES && list.is_transaction {
+            let most = TRANSACTION_REPLY_BYTES >> 20;
+            let why = format!("the replies of a transaction that writes are more than {most} MiB; read less in it");
+            return Err(Rejection::Refused(why));
         }
     }
     Ok(Answer::Replies { replies, blocked: None })

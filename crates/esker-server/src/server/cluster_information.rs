@@ -181,8 +181,8 @@ async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], rest: &[
         _ => return Reply::error("ERR syntax error"),
     };
     let call = Call { database: 0, arguments: vec![Bytes::from_static(b"KEYS"), Bytes::from_static(b"*")] };
-    let read = super::cluster_reads::read(&session.shared, node, session.reads_stale, vec![call]).await;
-    let keys = match read.map(|mut replies| replies.pop()) {
+    let read = super::cluster_reads::read(&session.shared, node, session.reads_stale, vec![call], usize::MAX).await;
+    let keys = match read.map(|(mut replies, _)| replies.pop()) {
         Ok(Some(Reply::Array(keys))) => keys,
         Ok(_) => return Reply::Array(Vec::new()),
         Err(error) => return ProposeError::reply(&error),

@@ -4,7 +4,7 @@
 
 use super::cluster_reads::{guards, read, view};
 use super::dispatch::{discard, multi, prepare, reset};
-use super::executor::{Finished, Job, Message};
+use super::executor::{Finished, Job, Message, OUTPUT_BYTES, UNBLOCKED};
 use super::session::{Queue, Session};
 use super::shared::{Shared, now_ms};
 use super::watches::Watches;
@@ -14,7 +14,6 @@ use crate::commands::{BLOCKING, Command, Handler, WRITE};
 use crate::protocol::Reply;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,13 +24,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// The output that a job may have before it goes back to be sent.
-const OUTPUT_BYTES: usize = 1 << 20;
 /// The bytes of the commands of a payload, about.
 const PAYLOAD_BYTES: usize = 1 << 20;
-
-/// The reply to a command that CLIENT UNBLOCK ends with an error.
-const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
 
 /// Why a command waits no more.
 enum Ending {
@@ -88,6 +82,16 @@ impl Group {
     }
 }
 
+/// What the replicas have done with commands.
+struct Written {
+    /// The replies to the first ones.
+    replies: Vec<Reply>,
+    /// Those that were not executed.
+    rest: Vec<Call>,
+    /// What the first of these waits for.
+    waits: Option<Waits>,
+}
+
 impl Jobs {
     async fn execute(self: Arc<Self>, mut job: Job, mut endings: Endings) {
         job.session.begin();
@@ -96,22 +100,29 @@ impl Jobs {
             && !job.session.closes
             && let Some(arguments) = job.requests.pop_front()
         {
-            if is_blocking(&job.session, &arguments) {
-                self.flush(&mut job.session, &mut group).await;
-                if !job.session.output.is_empty() {
-                    // The replies of before are sent first: the client may wait for them.
-                    job.requests.push_front(arguments);
-                    break;
-                }
+            let elsewhere = self.elsewhere(&job.session, &arguments);
+            if !group.calls.is_empty() && (elsewhere.is_some() || !joins(&job.session, &arguments)) {
+                job.requests.push_front(arguments);
+                self.flush(&mut job, &mut group).await;
+                continue;
+            }
+            if is_blocking(&job.session, &arguments) && !job.session.output.is_empty() {
+                // The replies of before are sent first: the client may wait for them.
+                job.requests.push_front(arguments);
+                break;
+            }
+            if let Some(error) = elsewhere {
+                refuse(&mut job.session, &error);
+                continue;
             }
             if self.step(&mut job.session, &mut group, &mut endings, arguments).await.is_break() {
                 break;
             }
             if group.bytes >= PAYLOAD_BYTES {
-                self.flush(&mut job.session, &mut group).await;
+                self.flush(&mut job, &mut group).await;
             }
         }
-        self.flush(&mut job.session, &mut group).await;
+        self.flush(&mut job, &mut group).await;
         let Job { session, requests, done } = job;
         // Before the connection gives the next job.
         self.endings.lock().remove(&session.client.id);
@@ -119,8 +130,8 @@ impl Jobs {
         let _ = done.send(Finished { session, requests });
     }
 
-    /// One command: it joins the group, or is executed behind it. The job goes back where its
-    /// connection is to go.
+    /// One command: it joins the group, or is executed; then the group is empty. The job goes back
+    /// where its connection is to go.
     async fn step(
         &self,
         session: &mut Session,
@@ -128,28 +139,18 @@ impl Jobs {
         endings: &mut Endings,
         arguments: Vec<Bytes>,
     ) -> ControlFlow<()> {
-        if !joins(session, &arguments) {
-            self.flush(session, group).await;
-        }
         let Some(command) = prepare(session, &mut Watches::default(), now_ms(), &arguments) else {
-            self.refuse_queued(session);
             return ControlFlow::Continue(());
         };
         let reply = match command.handler {
-            Handler::Data(_) => match self.elsewhere(command, &arguments) {
-                Some(error) => {
-                    self.flush(session, group).await;
-                    error
-                }
-                None if command.has(BLOCKING) => match self.wait(session, endings, command, arguments).await {
-                    Some(reply) => reply,
-                    None => return ControlFlow::Break(()),
-                },
-                None => {
-                    group.add(session, command, arguments);
-                    return ControlFlow::Continue(());
-                }
+            Handler::Data(_) if command.has(BLOCKING) => match self.wait(session, endings, command, arguments).await {
+                Some(reply) => reply,
+                None => return ControlFlow::Break(()),
             },
+            Handler::Data(_) => {
+                group.add(session, command, arguments);
+                return ControlFlow::Continue(());
+            }
             Handler::Connection => self.connection(session, command, &arguments).await,
         };
         session.reply(&reply);
@@ -193,8 +194,12 @@ impl Jobs {
     }
 
     /// The error for a write that another node has to do, where the client is to go there.
-    fn elsewhere(&self, command: &Command, arguments: &[Bytes]) -> Option<Reply> {
-        if self.node.config.followers == Followers::Forward || !command.has(WRITE) {
+    fn elsewhere(&self, session: &Session, arguments: &[Bytes]) -> Option<Reply> {
+        if self.node.config.followers == Followers::Forward || !session.is_authenticated {
+            return None;
+        }
+        let command = command_of(arguments).filter(|command| command.accepts(arguments.len()))?;
+        if !command.has(WRITE) {
             return None;
         }
         match self.node.leader() {
@@ -208,46 +213,40 @@ impl Jobs {
         }
     }
 
-    /// A command that was queued and that another node has to do: its transaction does not begin.
-    fn refuse_queued(&self, session: &mut Session) {
-        let Some(queue) = &mut session.queue else { return };
-        let Some((command, arguments)) = queue.commands.last() else { return };
-        if !queue.has_failed && self.elsewhere(command, arguments).is_some() {
-            queue.has_failed = true;
+    /// Executes the group, and sends the replies. Where these are long, the last commands become
+    /// the next ones of the job again.
+    async fn flush(&self, job: &mut Job, group: &mut Group) {
+        let Group { calls, writes, .. } = std::mem::take(group);
+        if calls.is_empty() {
+            return;
         }
-    }
-
-    /// Executes the group, and sends the replies.
-    async fn flush(&self, session: &mut Session, group: &mut Group) {
-        let Group { mut calls, writes, .. } = std::mem::take(group);
-        while !calls.is_empty() {
-            let count = calls.len();
-            let replies = if writes {
-                let rest = calls.clone();
-                self.write(list(&self.node, calls, false)).await.map(|(replies, _)| (replies, rest))
-            } else {
-                let read = read(&self.shared, &self.node, session.reads_stale, calls).await;
-                read.map(|replies| (replies, Vec::new()))
-            };
-            session.is_on_data = true;
-            match replies {
-                Ok((replies, rest)) => {
-                    let done = replies.len();
-                    replies.iter().for_each(|reply| session.reply(reply));
-                    calls = rest.into_iter().skip(done.max(1)).collect();
-                }
-                Err(error) => {
-                    (0..count).for_each(|_| session.reply(&error.reply()));
-                    return;
-                }
+        let session = &mut job.session;
+        session.is_on_data = true;
+        let count = calls.len();
+        let executed = if writes {
+            self.write(list(&self.node, calls, false)).await.map(|written| (written.replies, written.rest))
+        } else {
+            read(&self.shared, &self.node, session.reads_stale, calls, OUTPUT_BYTES).await
+        };
+        match executed {
+            Ok((replies, rest)) => {
+                replies.iter().for_each(|reply| session.reply(reply));
+                rest.into_iter().rev().for_each(|call| job.requests.push_front(call.arguments));
             }
+            Err(error) => (0..count).for_each(|_| session.reply(&error.reply())),
         }
     }
 
-    async fn write(&self, list: CommandList) -> Result<(Vec<Reply>, Option<Waits>), ProposeError> {
-        match self.node.write(&Payload::Commands(list)).await? {
-            Answer::Replies { replies, blocked } => Ok((replies, blocked)),
-            Answer::Touched => Ok((vec![Reply::NilArray], None)),
+    async fn write(&self, list: CommandList) -> Result<Written, ProposeError> {
+        let payload = Payload::Commands(list);
+        let answer = self.node.write(&payload).await?;
+        let calls = if let Payload::Commands(list) = payload { list.calls } else { Vec::new() };
+        match answer {
+            Answer::Replies { replies, blocked } => {
+                let rest = calls.into_iter().skip(replies.len()).collect();
+                Ok(Written { replies, rest, waits: blocked })
+            }
+            Answer::Touched => Ok(Written { replies: vec![Reply::NilArray], rest: Vec::new(), waits: None }),
             Answer::Swept(_) => Err(ProposeError::Uncertain("the replicas answer something else".into())),
         }
     }
@@ -262,8 +261,7 @@ impl Jobs {
         let before = session.database;
         let writes = queue.commands.iter().any(|(command, _)| command.has(WRITE));
         if writes
-            && let Some(error) =
-                queue.commands.iter().find_map(|(command, arguments)| self.elsewhere(command, arguments))
+            && let Some(error) = queue.commands.iter().find_map(|(_, arguments)| self.elsewhere(session, arguments))
         {
             return error;
         }
@@ -279,7 +277,8 @@ impl Jobs {
                 Err(error) => Err(error),
             }
         } else {
-            read(&self.shared, &self.node, session.reads_stale, calls).await
+            // Of a transaction all is as of one moment.
+            read(&self.shared, &self.node, session.reads_stale, calls, usize::MAX).await.map(|(replies, _)| replies)
         };
         match executed {
             Ok(executed) => {
@@ -351,9 +350,9 @@ impl Jobs {
         let reply = loop {
             let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
                 Err(error) => break Some(error.reply()),
-                Ok((mut replies, None)) => break replies.pop(),
-                Ok((_, Some(_))) if is_gone => break None,
-                Ok((_, Some(waits))) => waits,
+                Ok(Written { mut replies, waits: None, .. }) => break replies.pop(),
+                Ok(_) if is_gone => break None,
+                Ok(Written { waits: Some(waits), .. }) => waits,
             };
             let until = *deadline.get_or_insert_with(|| {
                 let timeout = Duration::from_millis(waits.timeout_ms);
@@ -394,6 +393,16 @@ impl Jobs {
 fn list(node: &Node, calls: Vec<Call>, is_transaction: bool) -> CommandList {
     let databases = u32::try_from(node.databases).unwrap_or(u32::MAX);
     CommandList { databases, seed: node.seed(), is_transaction, guards: Vec::new(), calls }
+}
+
+/// A command that is not executed, and no transaction that it belongs to.
+fn refuse(session: &mut Session, error: &Reply) {
+    session.shared.statistics.commands.add(1);
+    session.client.active_ms.store(now_ms(), Ordering::Relaxed);
+    if let Some(queue) = &mut session.queue {
+        queue.has_failed = true;
+    }
+    session.reply(error);
 }
 
 fn command_of(arguments: &[Bytes]) -> Option<&'static Command> {

@@ -42,7 +42,8 @@ async fn with_view<T: Send + 'static>(
     worked.map_err(ProposeError::Failed)
 }
 
-/// The replies to commands that only read, all of them on one state.
+/// The replies to commands that only read, all of them on one state, and the commands that are left
+/// when the replies have about `most_bytes`. At least one is executed.
 ///
 /// # Errors
 /// `NoLeader` where it is not known in time whether the state is new enough.
@@ -50,9 +51,22 @@ pub async fn read(
     shared: &Arc<Shared>,
     node: &Arc<Node>,
     is_stale: bool,
-    calls: Vec<Call>,
-) -> Result<Vec<Reply>, ProposeError> {
-    let work = move |execution: &mut Execution| calls.iter().map(|call| execute(execution, call)).collect();
+    mut calls: Vec<Call>,
+    most_bytes: usize,
+) -> Result<(Vec<Reply>, Vec<Call>), ProposeError> {
+    let work = move |execution: &mut Execution| {
+        let (mut replies, mut bytes) = (Vec::with_capacity(calls.len()), 0);
+        for call in &calls {
+            let reply = execute(execution, call);
+            bytes += reply.size_bytes();
+            replies.push(reply);
+            if bytes >= most_bytes {
+                break;
+            }
+        }
+        let rest = calls.split_off(replies.len());
+        (replies, rest)
+    };
     with_view(shared, node, is_stale, work).await
 }
 

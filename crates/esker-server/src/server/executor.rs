@@ -54,7 +54,7 @@ pub enum Message {
 }
 
 /// The output that a job may have before it goes back to be sent.
-const OUTPUT_BYTES: usize = 1 << 20;
+pub(super) const OUTPUT_BYTES: usize = 1 << 20;
 /// The commands of a batch, about.
 const BATCH_COMMANDS: usize = 4096;
 /// The bytes that a batch writes, about.
@@ -69,7 +69,7 @@ const SWEEP_SHARE: u32 = 3;
 const SWEEP_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// The reply to a command that CLIENT UNBLOCK ends with an error.
-const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
+pub(super) const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
 
 /// Jobs that wait for keys to be filled.
 #[derive(Debug, Default)]
