@@ -196,6 +196,17 @@ fn transactions_are_atomic_and_watch() {
         assert_eq!(one.line("EXEC") == "*-1", is_watched, "{change}");
     }
     assert_eq!(two.line("GET done"), "$1 1");
+    // A transaction that is not executed does nothing to the connection either.
+    for (change, reply) in [("SET a 3", "*-1"), ("SET c 3", "*4 +OK :1 +OK $-1")] {
+        assert_eq!(one.line("WATCH a"), "+OK");
+        two.line(change);
+        for line in ["MULTI", "SELECT 3", "INCR done", "CLIENT SETNAME changed", "GET a"] {
+            assert!(one.line(line).starts_with('+'), "{line}");
+        }
+        assert_eq!(one.line("EXEC"), reply);
+        assert_eq!(one.line("CLIENT GETNAME"), if reply == "*-1" { "$-1" } else { "$7 changed" });
+    }
+    assert_eq!((one.line("SELECT 0"), one.line("CLIENT SETNAME one")), ("+OK".into(), "+OK".into()));
     assert_eq!(one.line("WATCH a"), "+OK");
     two.line("DEL a");
     assert_eq!(one.line("UNWATCH"), "+OK");

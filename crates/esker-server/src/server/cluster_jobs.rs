@@ -177,6 +177,12 @@ impl Jobs {
 
     /// A command about the connection or the server, which may look at the state of this node.
     fn on_connection(&self, session: &mut Session, command: &Command, arguments: &[Bytes]) -> Reply {
+        if command.name != "debug"
+            && let Some(reply) = connection_commands::run_without_data(session, command.name, arguments)
+        {
+            return reply;
+        }
+        // DEBUG SLEEP takes its time, and others look at the state.
         tokio::task::block_in_place(|| {
             if let Some(reply) = connection_commands::run_without_data(session, command.name, arguments) {
                 return reply;
@@ -265,7 +271,7 @@ impl Jobs {
         {
             return error;
         }
-        let (mut replies, calls) = self.split(session, queue);
+        let (parts, calls) = split(session, queue);
         let executed = if writes || !guards.is_empty() {
             let list = CommandList { guards, ..list(&self.node, calls, true) };
             match self.node.write(&Payload::Commands(list)).await {
@@ -283,32 +289,18 @@ impl Jobs {
         match executed {
             Ok(executed) => {
                 let mut executed = executed.into_iter();
-                replies.iter_mut().filter(|reply| reply.is_none()).for_each(|reply| *reply = executed.next());
-                Reply::Array(replies.into_iter().map(|reply| reply.unwrap_or(Reply::Nil)).collect())
+                let reply = |part| match part {
+                    Part::Done(reply) => reply,
+                    Part::Data => executed.next().unwrap_or(Reply::Nil),
+                    Part::Connection(command, arguments) => self.on_connection(session, command, &arguments),
+                };
+                Reply::Array(parts.into_iter().map(reply).collect())
             }
             Err(error) => {
                 session.select(before);
                 error.reply()
             }
         }
-    }
-
-    /// The replies to the commands of a transaction that are about the connection, and the calls of
-    /// the others, which have no reply yet.
-    fn split(&self, session: &mut Session, queue: Queue) -> (Vec<Option<Reply>>, Vec<Call>) {
-        let (mut replies, mut calls) = (Vec::with_capacity(queue.commands.len()), Vec::new());
-        for (command, arguments) in queue.commands {
-            session.shared.statistics.commands.add(1);
-            if matches!(command.handler, Handler::Data(_)) {
-                calls.push(Call { database: session.database as u32, arguments });
-                replies.push(None);
-            } else if command.name == "unwatch" {
-                replies.push(Some(Reply::OK));
-            } else {
-                replies.push(Some(self.on_connection(session, command, &arguments)));
-            }
-        }
-        (replies, calls)
     }
 
     async fn watch(&self, session: &mut Session, keys: &[Bytes]) -> Reply {
@@ -393,6 +385,38 @@ impl Jobs {
 fn list(node: &Node, calls: Vec<Call>, is_transaction: bool) -> CommandList {
     let databases = u32::try_from(node.databases).unwrap_or(u32::MAX);
     CommandList { databases, seed: node.seed(), is_transaction, guards: Vec::new(), calls }
+}
+
+/// A command of a transaction.
+enum Part {
+    /// One that has its reply.
+    Done(Reply),
+    /// The next one on data.
+    Data,
+    /// One about the connection or the server, which is executed only if those on data are.
+    Connection(&'static Command, Vec<Bytes>),
+}
+
+/// The commands of a transaction, and those on data, in the logical databases that SELECT among them
+/// has chosen.
+fn split(session: &mut Session, queue: Queue) -> (Vec<Part>, Vec<Call>) {
+    let (mut parts, mut calls) = (Vec::with_capacity(queue.commands.len()), Vec::new());
+    for (command, arguments) in queue.commands {
+        session.shared.statistics.commands.add(1);
+        parts.push(if matches!(command.handler, Handler::Data(_)) {
+            calls.push(Call { database: session.database as u32, arguments });
+            Part::Data
+        } else if command.name == "unwatch" {
+            Part::Done(Reply::OK)
+        } else if command.name == "select"
+            && let Some(reply) = connection_commands::run_without_data(session, command.name, &arguments)
+        {
+            Part::Done(reply)
+        } else {
+            Part::Connection(command, arguments)
+        });
+    }
+    (parts, calls)
 }
 
 /// A command that is not executed, and no transaction that it belongs to.
