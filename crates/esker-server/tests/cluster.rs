@@ -265,6 +265,39 @@ fn clients_that_have_gone_take_nothing() {
     cluster.finish();
 }
 
+/// Of many clients that wait for a key, a push has few more write than it serves.
+#[test]
+fn a_push_does_not_wake_all() {
+    const CLIENTS: usize = 12;
+    let cluster = Cluster::start(1, |_| {});
+    let wait_blocked = |count: usize| {
+        wait_until(|| cluster.line(1, "INFO clients").ends_with(&format!("blocked_clients:{count}")));
+    };
+    let mut waiting = Vec::new();
+    for count in 1..=CLIENTS {
+        let mut client = cluster.client(1);
+        client.send(&["BLPOP", "q", "other", "0"]);
+        wait_blocked(count);
+        waiting.push(client);
+    }
+    let last = || cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let before = last();
+    assert_eq!(cluster.line(1, "RPUSH q a"), ":1");
+    assert_eq!(shown(&waiting.remove(0).receive()), "*2 $1 q $1 a");
+    assert_eq!(cluster.line(1, "RPUSH q b c d"), ":3");
+    wait_blocked(CLIENTS - 4);
+    assert_eq!(cluster.line(1, "DBSIZE"), ":0");
+    // Two pushes, an attempt for each and behind each client that was served, and new sessions of
+    // the log for those that come at the same time.
+    let written = last() - before;
+    assert!(written <= 2 + 2 + 4 + 4, "{written}");
+    // Those that go do not take the place of the next.
+    waiting.drain(4..8);
+    assert_eq!(cluster.line(1, "RPUSH other x y z"), ":3");
+    wait_until(|| cluster.line(1, "DBSIZE") == ":0");
+    cluster.finish();
+}
+
 /// Long replies of a pipeline are in several entries, and those of a transaction have a limit.
 #[test]
 fn long_replies_are_no_long_entries() {

@@ -340,6 +340,7 @@ impl Jobs {
         let call = Call { database: session.database as u32, arguments };
         let mut deadline = None;
         let reply = loop {
+            waiter.begin();
             let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
                 Err(error) => break Some(error.reply()),
                 Ok(Written { mut replies, waits: None, .. }) => break replies.pop(),
