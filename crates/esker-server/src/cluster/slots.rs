@@ -5,15 +5,16 @@ use crc::{CRC_16_XMODEM, Crc};
 /// How many slots there are. All are served by the one group of replicas.
 pub const SLOTS: u16 = 16_384;
 
+static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+
 /// The slot of a key: that of what is between its first braces, if there is something.
 pub fn slot_of(key: &[u8]) -> u16 {
-    let crc = Crc::<u16>::new(&CRC_16_XMODEM);
     let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
         let behind = &key[open + 1..];
         let length = behind.iter().position(|&byte| byte == b'}').filter(|&length| length > 0)?;
         Some(&behind[..length])
     });
-    crc.checksum(tag.unwrap_or(key)) % SLOTS
+    CRC.checksum(tag.unwrap_or(key)) % SLOTS
 }
 
 #[cfg(test)]

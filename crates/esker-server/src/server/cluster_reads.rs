@@ -7,7 +7,14 @@ use crate::commands::{Handler, find};
 use crate::protocol::Reply;
 use crate::store::Keyspaces;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
+
+/// Reads of connections that work at a time: beyond that they wait, and leave the processors to
+/// the consensus. They read from the device, too, so it is more than there are processors.
+static READERS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(1, NonZero::get).max(2)));
 
 /// An execution that reads the state as of now.
 ///
@@ -35,6 +42,8 @@ async fn with_view<T: Send + 'static>(
     if !is_stale {
         node.wait_readable().await?;
     }
+    // It is never closed.
+    let _permit = READERS.acquire().await.map_err(|error| ProposeError::Failed(error.to_string()))?;
     let (shared, node) = (Arc::clone(shared), Arc::clone(node));
     // The engine may have to read from the device.
     let worked = tokio::task::spawn_blocking(move || view(&shared, &node).map(|mut execution| work(&mut execution)));
