@@ -367,7 +367,7 @@ fn clients_of_redis_cluster_are_redirected() {
     assert_eq!(client.line("SET foo 1"), format!("-MOVED 12182 {}", address.client()));
     assert_eq!(cluster.line(leader, "SET foo 1"), "+OK");
     assert_eq!(client.line("GET foo"), "$1 1");
-    // As of Redis Cluster: the error is that of the command, from which a client learns where to go.
+    // As of Redis Cluster: the command has the error, from which a client learns where to go.
     assert_eq!(client.line("MULTI"), "+OK");
     assert_eq!(client.line("GET foo"), "+QUEUED");
     assert_eq!(client.line("SET foo 2"), format!("-MOVED 12182 {}", address.client()));

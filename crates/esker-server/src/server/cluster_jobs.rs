@@ -335,7 +335,7 @@ impl Jobs {
         let places: Vec<Place> = keys.map(|key| (session.database, Bytes::copy_from_slice(key))).collect();
         // What is filled between two attempts is noticed.
         let waiter = self.node.notices.wait_for(places);
-        // A reply was for a command before, which has ended by itself; a client that is gone stays so.
+        // A reply was for a command before, which has ended by itself. Who is gone stays so.
         let is_gone = std::iter::from_fn(|| endings.try_recv().ok()).any(|ending| matches!(ending, Ending::Gone));
         let call = Call { database: session.database as u32, arguments };
         let mut deadline = None;
@@ -398,8 +398,8 @@ enum Part {
     Connection(&'static Command, Vec<Bytes>),
 }
 
-/// The commands of a transaction, and those on data, in the logical databases that SELECT among them
-/// has chosen.
+/// The commands of a transaction, and those on data, in the logical databases that SELECT among
+/// them has chosen.
 fn split(session: &mut Session, queue: Queue) -> (Vec<Part>, Vec<Call>) {
     let (mut parts, mut calls) = (Vec::with_capacity(queue.commands.len()), Vec::new());
     for (command, arguments) in queue.commands {
