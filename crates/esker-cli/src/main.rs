@@ -88,7 +88,7 @@ enum Command {
     #[command(disable_help_flag = true)]
     Backup(Passed),
     #[cfg(feature = "serve")]
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Serve a database to clients of Redis (not in this build)
     #[cfg(not(feature = "serve"))]
     #[command(disable_help_flag = true)]

@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::size::size;
 use clap::{Args, ValueEnum};
-use esker_server::{Config, ServerError, SyncPolicy, TlsFiles, run};
+use esker_server::{
+    Address, ClusterConfig, ClusterTlsFiles, Config, Followers, ServerError, SyncPolicy, TlsFiles, run,
+};
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tracing_subscriber::EnvFilter;
 
@@ -14,6 +16,7 @@ Examples:
   esker serve --db data                                   # for clients on this machine, at port 6379
   esker serve --db data --sync always                     # an acknowledged write survives a power failure
   esker serve --db data --listen 0.0.0.0:6379 --password-file secret --metrics 127.0.0.1:9121
+  esker serve data --cluster-node 1 --cluster-listen 127.0.0.1:16379 --advertise 127.0.0.1:6379@16379
   esker serve --db data --no-listen --tls 0.0.0.0:6380 --tls-certificate server.pem --tls-key server.key \\
               --password-file secret
 
@@ -36,11 +39,17 @@ enum Sync {
 #[command(after_help = EXAMPLES)]
 pub struct Serve {
     /// The directory of the database, which is created if it is not there
+    #[arg(value_name = "DIR", required_unless_present = "db")]
+    directory: Option<PathBuf>,
+    /// The same
     #[arg(long, env = "ESKER_DB", value_name = "DIR")]
-    db: PathBuf,
+    db: Option<PathBuf>,
     /// Where clients connect without TLS
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
+    /// The port alone: on this machine, or at the host of --advertise if that is an IP address
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "no_listen"])]
+    port: Option<u16>,
     /// Serve with TLS only
     #[arg(long, conflicts_with = "listen", requires = "tls")]
     no_listen: bool,
@@ -89,12 +98,93 @@ pub struct Serve {
     /// The memory for caches and memtables
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_budget: Option<usize>,
+    #[command(flatten)]
+    cluster: Cluster,
     /// Let clients give DEBUG SLEEP, which stops the server for a time
     #[arg(long)]
     enable_debug_command: bool,
     /// What is logged, as for RUST_LOG: error, warn, info, debug, or more for each part
-    #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(long, env = "ESKER_LOG", value_name = "FILTER", default_value = "info,openraft=error")]
     log: String,
+}
+
+/// What followers do with writes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnFollowers {
+    /// The leader does them, and the follower passes the replies on
+    Forward,
+    /// The client is told where the leader is, as by Redis Cluster
+    Redirect,
+}
+
+/// A node of a cluster
+#[derive(Args)]
+#[command(next_help_heading = "Cluster")]
+struct Cluster {
+    /// Be this node of a cluster; nodes are numbered from 1
+    #[arg(long, value_name = "ID", requires_all = ["cluster_listen", "advertise"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    cluster_node: Option<u64>,
+    /// Where other nodes connect
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster_node")]
+    cluster_listen: Option<String>,
+    /// How clients and other nodes reach this node
+    #[arg(long, value_name = "HOST:PORT@RAFTPORT", requires = "cluster_node")]
+    advertise: Option<String>,
+    /// What a node that is not the leader does with writes
+    #[arg(long, value_enum, default_value_t = OnFollowers::Forward, requires = "cluster_node")]
+    followers: OnFollowers,
+    /// How often the leader shows that it is there
+    #[arg(long, value_name = "MS", default_value_t = 100, requires = "cluster_node",
+          value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    cluster_heartbeat_ms: u64,
+    /// After how much silence a node seeks to be elected: drawn from this to twice this
+    #[arg(long, value_name = "MS", default_value_t = 500, requires = "cluster_node",
+          value_parser = clap::value_parser!(u64).range(2..=600_000))]
+    cluster_election_ms: u64,
+    /// After how many entries of the log a snapshot is made, which lets them go
+    #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cluster_node",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    cluster_snapshot_entries: u64,
+    /// Begin a cluster of this node alone with the data in DIR: that of a server, of a node's
+    /// state, or a backup of one that was restored
+    #[arg(long, value_name = "DIR", requires = "cluster_node")]
+    import: Option<PathBuf>,
+    /// The certificate of this node for the others, in PEM, for the host of --advertise
+    #[arg(long, value_name = "FILE", requires_all = ["cluster_tls_key", "cluster_tls_authority"])]
+    cluster_tls_certificate: Option<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cluster_tls_certificate")]
+    cluster_tls_key: Option<PathBuf>,
+    /// What signs the certificates of all nodes, in PEM
+    #[arg(long, value_name = "FILE", requires = "cluster_tls_certificate")]
+    cluster_tls_authority: Option<PathBuf>,
+}
+
+impl Cluster {
+    fn config(self) -> Result<Option<ClusterConfig>, Failure> {
+        let (Some(node), Some(listen), Some(advertise)) = (self.cluster_node, self.cluster_listen, self.advertise)
+        else {
+            return Ok(None);
+        };
+        let advertise = Address::parse(&advertise).map_err(|why| Failure::Usage(format!("--advertise: {why}")))?;
+        let tls = match (self.cluster_tls_certificate, self.cluster_tls_key, self.cluster_tls_authority) {
+            (Some(certificate), Some(key), Some(authority)) => Some(ClusterTlsFiles { certificate, key, authority }),
+            _ => None,
+        };
+        Ok(Some(ClusterConfig {
+            followers: match self.followers {
+                OnFollowers::Forward => Followers::Forward,
+                OnFollowers::Redirect => Followers::Redirect,
+            },
+            heartbeat_ms: self.cluster_heartbeat_ms,
+            election_ms: self.cluster_election_ms,
+            snapshot_entries: self.cluster_snapshot_entries,
+            import: self.import,
+            tls,
+            ..ClusterConfig::new(node, listen, advertise)
+        }))
+    }
 }
 
 impl Serve {
@@ -127,7 +217,10 @@ impl Serve {
             None => self.password.clone(),
             Some(path) => Some(read_password(path)?),
         };
-        let listen = (!self.no_listen).then_some(self.listen);
+        let cluster = self.cluster.config()?;
+        let host = cluster.as_ref().and_then(|cluster| cluster.advertise.host.parse().ok());
+        let at_host = |port| SocketAddr::new(host.unwrap_or(IpAddr::from([127, 0, 0, 1])), port);
+        let listen = (!self.no_listen).then_some(self.port.map_or(self.listen, at_host));
         let is_open = [listen, self.tls].iter().flatten().any(|address| !address.ip().is_loopback());
         // Certificates of clients are as good as a password.
         let is_protected = password.is_some() || listen.is_none() && self.tls_client_authority.is_some();
@@ -159,7 +252,8 @@ impl Serve {
             timeout_seconds: self.timeout,
             memory_budget_bytes: self.memory_budget,
             allows_debug: self.enable_debug_command,
-            ..Config::new(self.db)
+            cluster,
+            ..Config::new(self.directory.or(self.db).unwrap_or_default())
         })
     }
 }

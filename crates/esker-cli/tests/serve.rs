@@ -6,7 +6,7 @@ mod common;
 
 use common::{Sandbox, command, fails};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 /// A server, and a connection to it.
@@ -18,7 +18,11 @@ struct Served {
 impl Served {
     /// Starts a server, and reads its log until it says where it listens.
     fn start(db: &str, more: &[&str]) -> Served {
-        let mut arguments = vec!["serve", "--db", db, "--listen", "127.0.0.1:0"];
+        let mut arguments = vec!["serve", db, "--listen", "127.0.0.1:0"];
+        // A node of a cluster has the port that others know.
+        if more.contains(&"--port") {
+            arguments.truncate(2);
+        }
         arguments.extend(more);
         let mut child =
             command(&arguments).env_remove("ESKER_LOG").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -83,6 +87,45 @@ fn acknowledged_writes_survive_the_process() {
     served.terminate();
 }
 
+/// A cluster of processes goes on when its leader is killed, counts once, and takes the killed node
+/// back.
+#[test]
+fn a_cluster_survives_its_leader() {
+    let sandbox = Sandbox::new("serve-cluster");
+    let listeners: Vec<TcpListener> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+    drop(listeners);
+    let advertised: Vec<String> = (0..3).map(|node| format!("127.0.0.1:{}@{}", ports[node], ports[node + 3])).collect();
+    let start = |node: usize| {
+        let (number, port) = ((node + 1).to_string(), ports[node].to_string());
+        let listen = format!("127.0.0.1:{}", ports[node + 3]);
+        let db = sandbox.text(&format!("node-{number}"));
+        let mut arguments = vec!["--port", &port, "--cluster-node", &number, "--cluster-listen", &listen];
+        arguments.extend(["--advertise", &advertised[node], "--cluster-election-ms", "1000"]);
+        Served::start(&db, &arguments)
+    };
+    let mut served: Vec<Served> = (0..3).map(start).collect();
+    let members: Vec<String> = (0..3).map(|node| format!("{} {}", node + 1, advertised[node])).collect();
+    assert_eq!(ask(&mut served[0].connect(), &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+    let mut expected = 0;
+    for _ in 0..2 {
+        let mut clients: Vec<TcpStream> = served.iter().map(Served::connect).collect();
+        for number in 0..30 {
+            expected += 1;
+            assert_eq!(ask(&mut clients[number % 3], "INCR n"), format!(":{expected}"));
+        }
+        let leads = |served: &Served| ask(&mut served.connect(), "ROLE") == "*3";
+        let leader = served.iter().position(leads).unwrap_or(0);
+        served[leader].child.kill().unwrap();
+        served[leader].child.wait().unwrap();
+        expected += 1;
+        assert_eq!(ask(&mut served[(leader + 1) % 3].connect(), "INCR n"), format!(":{expected}"));
+        served[leader] = start(leader);
+    }
+    assert_eq!(ask(&mut served[2].connect(), "RAFT.HASH"), "+OK");
+    served.into_iter().for_each(Served::terminate);
+}
+
 #[test]
 fn a_signal_ends_it_in_order() {
     let sandbox = Sandbox::new("serve-signal");
@@ -113,6 +156,9 @@ fn what_cannot_be_served_is_refused() {
     refused(&["--listen", "0.0.0.0:0", "--password", ""], 2, "the password is empty");
     refused(&["--listen", "nowhere"], 2, "--listen");
     refused(&["--no-listen"], 2, "--tls");
+    refused(&["--cluster-node", "1"], 2, "--advertise");
+    refused(&["--cluster-node", "0", "--cluster-listen", "127.0.0.1:0", "--advertise", "a:1@2"], 2, "--cluster-node");
+    refused(&["--cluster-node", "1", "--cluster-listen", "127.0.0.1:0", "--advertise", "a:1"], 2, "host:port@raftport");
     refused(&["--log", "=nonsense="], 2, "--log");
     refused(&["--password-file", &sandbox.text("missing")], 1, "check the path");
     let tls = sandbox.text("no.pem");

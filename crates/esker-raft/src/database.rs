@@ -22,6 +22,7 @@ use esker::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Snapshot, Trans
 use openraft::EntryPayload;
 use openraft::entry::RaftEntry;
 use parking_lot::Mutex;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,6 +128,11 @@ impl<A: Apply> StateDatabase<A> {
         &self.db
     }
 
+    /// The directory of the database. That of another one has another name.
+    pub fn directory(&self) -> &Path {
+        self.slot.path()
+    }
+
     /// The handles that [`Apply::open`] returned.
     pub fn keyspaces(&self) -> &A::Keyspaces {
         &self.keyspaces
@@ -141,6 +147,14 @@ impl<A: Apply> StateDatabase<A> {
     /// The time of the state in milliseconds since the Unix epoch: that of the newest command.
     pub fn time_ms(&self) -> u64 {
         self.progress.lock().time_ms
+    }
+
+    /// A transaction that reads the state after some entry, and the time of that state in
+    /// milliseconds since the Unix epoch. It waits while an entry is applied. It is not to be
+    /// committed.
+    pub fn view(&self) -> (Transaction, u64) {
+        let progress = self.progress.lock();
+        (self.db.transaction(), progress.time_ms)
     }
 
     /// Fails if it applies nothing more: its state is not to be passed on.
@@ -312,6 +326,26 @@ fn refusal(result: esker::Result<()>) -> Result<std::result::Result<(), String>>
         Err(Rejection::Refused(why)) => Ok(Err(why)),
         Err(Rejection::Failed(error)) => Err(error.into()),
     }
+}
+
+/// Makes the contents of a database the state as of that entry, durably.
+pub(crate) fn begin_with(db: &Db, last: &LogId, membership: &StoredMembership) -> Result<()> {
+    let state = db.keyspace(STATE, KeyspaceOptions::default())?;
+    if let Some(why) = state.get(STOPPED)? {
+        return Err(Error::Stopped { why: String::from_utf8_lossy(&why).into_owned() });
+    }
+    // The time of an earlier cluster: what has expired stays so.
+    let (time_ms, _) = state.get(APPLIED)?.map_or(Ok((0, None)), |bytes| decode_applied(&bytes))?;
+    let mut batch = db.batch();
+    let mut applied = record();
+    applied.extend_from_slice(&time_ms.to_le_bytes());
+    put_optional_log_id(&mut applied, Some(last));
+    batch.put(&state, APPLIED, applied)?;
+    batch.put(&state, MEMBERSHIP, encode_membership(membership)?)?;
+    if db.keyspaces().iter().any(|name| name == crate::sessions::KEYSPACE) {
+        batch.delete_range(&db.existing_keyspace(crate::sessions::KEYSPACE)?, ..)?;
+    }
+    Ok(batch.commit_with(&WriteOptions::new().sync(true))?)
 }
 
 /// The position in a database that is only looked at, as a snapshot is.

@@ -41,13 +41,14 @@
 //! Modules, each importing only from those above it: `range_hash`, `error`; `types`, `executor`;
 //! `encoding`; `shared_sync`, `log_store`; `apply`, `slots`, `manifest`, `transfer`, `state_file`;
 //! `snapshot_files`, `incoming`, `sessions`, `state_hash`, `marks`; `key_value`, `database`;
-//! `state_machine`; `raft_state_machine`.
+//! `state_machine`; `import`, `raft_state_machine`.
 
 mod apply;
 mod database;
 mod encoding;
 mod error;
 mod executor;
+mod import;
 mod incoming;
 mod key_value;
 mod log_store;

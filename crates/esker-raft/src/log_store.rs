@@ -138,6 +138,23 @@ impl LogStore {
         &self.inner.sync.planted
     }
 
+    /// Makes an empty log one that has let the entries go up to `last`, which the state has: see
+    /// [`StateMachine::import`](crate::StateMachine::import).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the log has entries or a vote; `Database`.
+    pub fn begin_behind(&self, last: LogId) -> Result<()> {
+        let inner = &*self.inner;
+        if inner.state()?.last_log_id.is_some() || inner.vote()?.is_some() {
+            return Err(Error::invalid("the log is not empty; import into a new directory"));
+        }
+        let LeaderId { term, node_id } = *last.committed_leader_id();
+        let mut batch = inner.db.batch();
+        batch.put(&inner.meta, PURGED, encode_position(&last))?;
+        batch.put(&inner.meta, VOTE, encode_vote(&Vote::new(term, node_id)))?;
+        Ok(batch.commit_with(&WriteOptions::new().sync(true))?)
+    }
+
     /// What it has done since it was opened.
     pub fn stats(&self) -> LogStats {
         LogStats {

@@ -15,7 +15,8 @@ use crate::types::Reply;
 use esker::{Db, Keyspace, KeyspaceOptions, Transaction, Ttl};
 use std::time::{Duration, SystemTime};
 
-const KEYSPACE: &str = "raft.sessions";
+/// The keyspace of the sessions.
+pub(crate) const KEYSPACE: &str = "raft.sessions";
 
 /// The longest record: the engine takes no longer value. It is the same on every replica, since a
 /// reply that is kept by one and refused by another makes their states differ.

@@ -77,6 +77,16 @@ impl StateOptions {
         self
     }
 
+    /// The environment, and how databases are opened.
+    pub(crate) fn parts(self) -> (Arc<dyn Env>, DatabaseOptions) {
+        (self.env, self.database)
+    }
+
+    /// Of these parts.
+    pub(crate) fn of(env: Arc<dyn Env>, database: DatabaseOptions) -> StateOptions {
+        StateOptions { env, database }
+    }
+
     /// Where the database is called from; see [`Executor`].
     pub fn executor(mut self, executor: Executor) -> StateOptions {
         self.database.executor = executor;

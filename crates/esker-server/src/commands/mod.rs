@@ -19,4 +19,4 @@ mod strings;
 mod table;
 
 pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
-pub use table::{COMMANDS, Command, DataFunction, FLAG_NAMES, Handler, NO_AUTH, find};
+pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, FLAG_NAMES, Handler, NO_AUTH, WRITE, find};

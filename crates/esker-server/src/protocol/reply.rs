@@ -1,10 +1,11 @@
 //! What a command answers, before it is encoded for the protocol of the connection.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A reply. RESP2 lacks some of the forms; `encode` has what stands for them there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// A status such as `OK`.
     Status(Cow<'static, str>),
@@ -63,6 +64,27 @@ impl Reply {
     /// A list of byte strings.
     pub fn bulks(items: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Reply {
         Reply::Array(items.into_iter().map(Reply::bulk).collect())
+    }
+
+    /// The bytes that it has in memory or on the wire, about.
+    pub fn size_bytes(&self) -> usize {
+        /// Those of what is around the text.
+        const FRAME_BYTES: usize = 8;
+        let pairs = |pairs: &[(Reply, Reply)]| pairs.iter().map(|(a, b)| a.size_bytes() + b.size_bytes()).sum();
+        let inner: usize = match self {
+            Reply::Status(text) | Reply::Error(text) => text.len(),
+            Reply::Bulk(bytes) => bytes.len(),
+            Reply::Verbatim(text) => text.len(),
+            Reply::Array(items) | Reply::Set(items) => items.iter().map(Reply::size_bytes).sum(),
+            Reply::Map(items) | Reply::Pairs(items) => pairs(items),
+            Reply::Integer(_)
+            | Reply::Double(_)
+            | Reply::Boolean(_)
+            | Reply::Nil
+            | Reply::NilArray
+            | Reply::Silence => 0,
+        };
+        FRAME_BYTES + inner
     }
 
     /// Whether it is an error.

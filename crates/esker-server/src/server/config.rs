@@ -1,5 +1,6 @@
 //! How a server is set up, and what of it can change while it runs.
 
+use crate::cluster::ClusterConfig;
 use crate::store::Thresholds;
 use std::fmt;
 use std::net::SocketAddr;
@@ -73,6 +74,8 @@ pub struct Config {
     pub query_buffer_bytes: usize,
     /// The engine's budget; see [`esker::Options::memory_budget_bytes`].
     pub memory_budget_bytes: Option<usize>,
+    /// The node of a cluster that this server is, if it is one.
+    pub cluster: Option<ClusterConfig>,
     /// Whether clients may give DEBUG, with which each of them can stop the server for a time.
     pub allows_debug: bool,
 }
@@ -95,6 +98,7 @@ impl Config {
             timeout_seconds: 0,
             query_buffer_bytes: 1 << 30,
             memory_budget_bytes: None,
+            cluster: None,
             allows_debug: false,
         }
     }

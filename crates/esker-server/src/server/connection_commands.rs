@@ -1,6 +1,7 @@
 //! Commands about the connection and the server.
 
 use super::client_commands::client;
+use super::cluster_information;
 use super::execution::Execution;
 use super::information::{command, configuration, info};
 use super::session::Session;
@@ -12,7 +13,21 @@ use std::time::Duration;
 
 /// Executes one of them.
 pub fn run(session: &mut Session, execution: &mut Execution, name: &str, arguments: &[Bytes]) -> Reply {
+    if let Some(reply) = run_without_data(session, name, arguments) {
+        return reply;
+    }
     match name {
+        "client" => client(session, execution, arguments),
+        "info" => info(session, execution, &arguments[1..]),
+        "save" => save(execution, Reply::OK),
+        "bgsave" => save(execution, Reply::Status("Background saving started".into())),
+        _ => Reply::error(format!("ERR the command '{name}' has no function")),
+    }
+}
+
+/// Executes one of them that does not look at the database; nothing if it does.
+pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) -> Option<Reply> {
+    Some(match name {
         "ping" => ping(arguments),
         "echo" => Reply::bulk(&arguments[1]),
         "quit" => {
@@ -22,25 +37,26 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "hello" => hello(session, arguments),
         "auth" => authenticate(session, &arguments[1..]),
         "select" => select(session, &arguments[1]),
-        "client" => client(session, execution, arguments),
         "config" => configuration(session, arguments),
         "command" => command(arguments),
-        "info" => info(session, execution, &arguments[1..]),
         "function" => function(arguments),
         "time" => time(),
         "debug" => debug(session, arguments),
-        // There are no replicas to wait for.
+        // There are no replicas to wait for; in a cluster, what has its reply is on a majority.
         "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
-            (Some(_), Some(_)) => Reply::Integer(0),
+            (Some(_), Some(_)) => {
+                Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2))
+            }
             _ => Reply::error(NO_INTEGER),
         },
         "lastsave" => Reply::Integer(session.shared.synced_seconds.load(Ordering::Relaxed) as i64),
-        "save" => save(execution, Reply::OK),
-        "bgsave" => save(execution, Reply::Status("Background saving started".into())),
         "shutdown" => shutdown(session, arguments),
-        "role" => Reply::Array(vec![Reply::bulk("master"), Reply::Integer(0), Reply::Array(Vec::new())]),
-        _ => Reply::error(format!("ERR the command '{name}' has no function")),
-    }
+        "role" => match session.shared.cluster.get() {
+            Some(node) => cluster_information::role(node),
+            None => Reply::Array(vec![Reply::bulk("master"), Reply::Integer(0), Reply::Array(Vec::new())]),
+        },
+        _ => return None,
+    })
 }
 
 fn ping(arguments: &[Bytes]) -> Reply {
@@ -207,13 +223,15 @@ fn hello(session: &mut Session, arguments: &[Bytes]) -> Reply {
     }
     let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
     let text = |name: &str, value: &str| (Reply::bulk(name), Reply::bulk(value));
+    let is_replica = session.shared.cluster.get().is_some_and(|node| cluster_information::redis_role(node) == "slave");
+    let role = if is_replica { "replica" } else { "master" };
     Reply::Map(vec![
         text("server", "redis"),
         text("version", super::information::COMPATIBLE_VERSION),
         (Reply::bulk("proto"), Reply::Integer(version)),
         (Reply::bulk("id"), Reply::Integer(session.client.id as i64)),
-        text("mode", "standalone"),
-        text("role", "master"),
+        text("mode", if cluster_information::is_cluster(&session.shared) { "cluster" } else { "standalone" }),
+        text("role", role),
         (Reply::bulk("modules"), Reply::Array(Vec::new())),
     ])
 }

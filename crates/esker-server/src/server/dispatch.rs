@@ -1,8 +1,10 @@
 //! A command of a connection: checked, queued behind MULTI, or executed.
 
+use super::cluster_commands;
 use super::connection_commands;
 use super::execution::Execution;
 use super::session::{Queue, ReplyMode, Session};
+use super::watches::Watches;
 use crate::commands::{Command, DataFunction, Handler, NO_AUTH, find};
 use crate::protocol::{Protocol, Reply};
 use crate::store::{Blocked, Kind};
@@ -50,31 +52,8 @@ const COMMITTED: [&str; 3] = ["exec", "save", "bgsave"];
 
 /// Executes a command, and sends the reply. What is returned waits for a key.
 pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<Bytes>) -> Option<(Waiting, Blocked)> {
-    session.shared.statistics.commands.add(1);
-    session.is_on_data = false;
-    session.client.active_ms.store(execution.now_ms(), Ordering::Relaxed);
-    let command = match admit(session, &arguments) {
-        Ok(command) => command,
-        Err(error) => {
-            if let Some(queue) = &mut session.queue {
-                queue.has_failed = true;
-            }
-            let error = if arguments.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) {
-                aborted(session, execution, error)
-            } else {
-                error
-            };
-            session.reply(&error);
-            return None;
-        }
-    };
-    session.client.names.lock().last_command.replace_range(.., command.name);
-    let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
-    if session.queue.is_some() && !controls.contains(&command.name) {
-        let reply = enqueue(session, execution, command, &arguments);
-        session.reply(&reply);
-        return None;
-    }
+    let now_ms = execution.now_ms();
+    let command = prepare(session, &mut execution.watches, now_ms, &arguments)?;
     session.is_on_data = matches!(command.handler, Handler::Data(_)) || COMMITTED.contains(&command.name);
     match run(session, execution, command, &arguments) {
         Ok(reply) => session.reply(&reply),
@@ -86,9 +65,45 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
     None
 }
 
+/// The command that is to be executed now. One that is refused, or queued behind MULTI, has got its
+/// reply.
+pub fn prepare(
+    session: &mut Session,
+    watches: &mut Watches,
+    now_ms: u64,
+    arguments: &[Bytes],
+) -> Option<&'static Command> {
+    session.shared.statistics.commands.add(1);
+    session.is_on_data = false;
+    session.client.active_ms.store(now_ms, Ordering::Relaxed);
+    let command = match admit(session, arguments) {
+        Ok(command) => command,
+        Err(error) => {
+            if let Some(queue) = &mut session.queue {
+                queue.has_failed = true;
+            }
+            let error = if arguments.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) {
+                aborted(session, watches, error)
+            } else {
+                error
+            };
+            session.reply(&error);
+            return None;
+        }
+    };
+    session.client.names.lock().last_command.replace_range(.., command.name);
+    let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
+    if session.queue.is_some() && !controls.contains(&command.name) {
+        let reply = enqueue(session, watches, command, arguments);
+        session.reply(&reply);
+        return None;
+    }
+    Some(command)
+}
+
 /// Puts a command behind MULTI. A queue beyond client-query-buffer-limit ends its connection,
 /// without a reply.
-fn enqueue(session: &mut Session, execution: &mut Execution, command: &'static Command, arguments: &[Bytes]) -> Reply {
+fn enqueue(session: &mut Session, watches: &mut Watches, command: &'static Command, arguments: &[Bytes]) -> Reply {
     /// What a command and each argument take in memory beside their bytes, about.
     const OVERHEAD_BYTES: usize = 64;
     let limit = session.shared.settings.read().query_buffer_bytes;
@@ -98,7 +113,7 @@ fn enqueue(session: &mut Session, execution: &mut Execution, command: &'static C
         tracing::warn!(client = session.client.id, limit, "the queue of a transaction is too long");
         session.queue = None;
         session.note_queue();
-        session.unwatch(execution);
+        session.unwatch(watches);
         session.closes = true;
         return Reply::Silence;
     }
@@ -109,10 +124,10 @@ fn enqueue(session: &mut Session, execution: &mut Execution, command: &'static C
 }
 
 /// An EXEC that is refused ends the transaction.
-fn aborted(session: &mut Session, execution: &mut Execution, error: Reply) -> Reply {
+fn aborted(session: &mut Session, watches: &mut Watches, error: Reply) -> Reply {
     session.queue = None;
     session.note_queue();
-    session.unwatch(execution);
+    session.unwatch(watches);
     let Reply::Error(text) = error else { return error };
     let text = text.strip_prefix("ERR ").unwrap_or(&text);
     Reply::error(format!("EXECABORT Transaction discarded because of: {text}"))
@@ -121,14 +136,17 @@ fn aborted(session: &mut Session, execution: &mut Execution, error: Reply) -> Re
 /// The command, if the connection may give it.
 fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Reply> {
     let name = arguments.first().map_or(&b""[..], |name| name);
-    let Some(command) = find(name) else { return Err(unknown(arguments)) };
+    let in_cluster = || session.shared.cluster.get().and_then(|_| cluster_commands::find(name));
+    let Some(command) = find(name).or_else(in_cluster) else { return Err(unknown(arguments)) };
     if !command.accepts(arguments.len()) {
         return Err(Reply::error(format!("ERR wrong number of arguments for '{}' command", command.name)));
     }
     if !session.is_authenticated && !command.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
-    if session.queue.is_some() && ["save", "shutdown"].contains(&command.name) {
+    if session.queue.is_some()
+        && (["save", "shutdown"].contains(&command.name) || cluster_commands::find(name).is_some())
+    {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
     }
     Ok(command)
@@ -145,19 +163,20 @@ fn run(
         Handler::Connection => Ok(match command.name {
             "multi" => multi(session),
             "exec" => exec(session, execution),
-            "discard" => discard(session, execution),
+            "discard" => discard(session, &mut execution.watches),
             "watch" => watch(session, execution, &arguments[1..]),
             "unwatch" => {
-                session.unwatch(execution);
+                session.unwatch(&mut execution.watches);
                 Reply::OK
             }
-            "reset" => reset(session, execution),
+            "reset" => reset(session, &mut execution.watches),
             _ => connection_commands::run(session, execution, command.name, arguments),
         }),
     }
 }
 
-fn multi(session: &mut Session) -> Reply {
+/// MULTI
+pub fn multi(session: &mut Session) -> Reply {
     if session.queue.is_some() {
         return Reply::error("ERR MULTI calls can not be nested");
     }
@@ -166,12 +185,13 @@ fn multi(session: &mut Session) -> Reply {
     Reply::OK
 }
 
-fn discard(session: &mut Session, execution: &mut Execution) -> Reply {
+/// DISCARD
+pub fn discard(session: &mut Session, watches: &mut Watches) -> Reply {
     if session.queue.take().is_none() {
         return Reply::error("ERR DISCARD without MULTI");
     }
     session.note_queue();
-    session.unwatch(execution);
+    session.unwatch(watches);
     Reply::OK
 }
 
@@ -179,7 +199,7 @@ fn exec(session: &mut Session, execution: &mut Execution) -> Reply {
     let Some(queue) = session.queue.take() else { return Reply::error("ERR EXEC without MULTI") };
     session.note_queue();
     let is_touched = is_touched(session, execution);
-    session.unwatch(execution);
+    session.unwatch(&mut execution.watches);
     if queue.has_failed {
         return Reply::error("EXECABORT Transaction discarded because of previous errors.");
     }
@@ -219,13 +239,15 @@ fn is_touched(session: &Session, execution: &mut Execution) -> bool {
         || watch.keys.iter().any(|((database, key), existed)| *existed != exists(execution, *database, key))
 }
 
-fn reset(session: &mut Session, execution: &mut Execution) -> Reply {
+/// RESET
+pub fn reset(session: &mut Session, watches: &mut Watches) -> Reply {
     session.queue = None;
     session.note_queue();
-    session.unwatch(execution);
+    session.unwatch(watches);
     session.select(0);
     session.speak(Protocol::Resp2);
     session.reply_mode = ReplyMode::On;
+    session.reads_stale = false;
     session.is_authenticated = session.shared.settings.read().password.is_none();
     session.client.names.lock().name.clear();
     Reply::Status("RESET".into())

@@ -15,6 +15,8 @@ pub enum ServerError {
     System(String, io::Error),
     /// A file of TLS cannot be used.
     Tls(String),
+    /// The node of a cluster does not start, or does not end as it should; see the text.
+    Cluster(String),
     /// The configuration asks for what cannot be.
     Config(String),
 }
@@ -25,7 +27,7 @@ impl fmt::Display for ServerError {
             ServerError::Open(error) => error.fmt(f),
             ServerError::Close(error) => error.fmt(f),
             ServerError::System(what, error) => write!(f, "{what}: {error}"),
-            ServerError::Tls(text) | ServerError::Config(text) => f.write_str(text),
+            ServerError::Tls(text) | ServerError::Cluster(text) | ServerError::Config(text) => f.write_str(text),
         }
     }
 }

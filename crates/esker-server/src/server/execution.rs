@@ -75,6 +75,29 @@ impl Execution {
         })
     }
 
+    /// An execution that only reads, on the state of a replica in that transaction.
+    pub fn view(
+        shared: Arc<Shared>,
+        keyspaces: Keyspaces,
+        transaction: Transaction,
+        (now_ms, seed): (u64, u64),
+    ) -> Execution {
+        Execution {
+            keyspaces,
+            transaction: Some(transaction),
+            now_ms,
+            clock: Arc::new(ManualClock::new(now_ms)),
+            seeds: Random::new(seed),
+            effects: Effects::default(),
+            failure: None,
+            wants_sync: false,
+            is_dirty: Arc::default(),
+            watches: Watches::default(),
+            unblocked: Vec::new(),
+            shared,
+        }
+    }
+
     /// The keyspaces.
     pub fn keyspaces(&self) -> &Keyspaces {
         &self.keyspaces

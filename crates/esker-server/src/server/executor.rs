@@ -54,7 +54,7 @@ pub enum Message {
 }
 
 /// The output that a job may have before it goes back to be sent.
-const OUTPUT_BYTES: usize = 1 << 20;
+pub(super) const OUTPUT_BYTES: usize = 1 << 20;
 /// The commands of a batch, about.
 const BATCH_COMMANDS: usize = 4096;
 /// The bytes that a batch writes, about.
@@ -69,7 +69,7 @@ const SWEEP_SHARE: u32 = 3;
 const SWEEP_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// The reply to a command that CLIENT UNBLOCK ends with an error.
-const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
+pub(super) const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
 
 /// Jobs that wait for keys to be filled.
 #[derive(Debug, Default)]
@@ -216,7 +216,7 @@ impl Executor {
                     self.finished.push(job);
                 }
             }
-            Message::Forget(mut session) => session.unwatch(&mut self.execution),
+            Message::Forget(mut session) => session.unwatch(&mut self.execution.watches),
             Message::Stop => {
                 for id in self.waiting.jobs.keys().copied().collect::<Vec<_>>() {
                     self.give_up(id, &Reply::NilArray);
@@ -321,7 +321,7 @@ impl Executor {
             let finished = Finished { session: job.session, requests: job.requests };
             if let Err(mut finished) = job.done.send(finished) {
                 // The connection has gone, and cannot have it forgotten.
-                finished.session.unwatch(&mut self.execution);
+                finished.session.unwatch(&mut self.execution.watches);
             }
         }
     }

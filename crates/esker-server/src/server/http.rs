@@ -4,6 +4,7 @@
 //! runs; `GET /health/ready` is 200 while it takes writes, and 503 with the reason otherwise.
 
 use super::shared::Shared;
+use crate::cluster::{Node, Role};
 use esker::{Db, PrometheusText};
 use std::fmt::Write;
 use std::io;
@@ -68,10 +69,34 @@ fn response(status: &str, body: &str, method: &str) -> String {
     if method == "HEAD" { head } else { head + body }
 }
 
+/// The figures of a node of a cluster.
+fn replica_metrics(text: &mut String, node: &Node) {
+    let (status, log) = (node.status(), node.log.stats());
+    for (name, kind, help, value) in [
+        ("leader", "gauge", "Whether this node leads.", u64::from(status.role == Role::Leader)),
+        ("has_leader", "gauge", "Whether this node knows a leader.", u64::from(status.leader.is_some())),
+        ("term", "gauge", "The term.", status.term),
+        ("last_log_index", "gauge", "The last entry of the log.", status.last_log),
+        ("committed_index", "gauge", "The last entry that is known to be committed.", status.committed),
+        ("applied_index", "gauge", "The last entry that is in the state.", status.applied),
+        ("snapshot_index", "gauge", "The last entry that is in the newest snapshot.", status.snapshot),
+        ("purged_index", "gauge", "The last entry that the log does not have any more.", status.purged),
+        ("voters", "gauge", "Nodes that vote.", status.voters.len() as u64),
+        ("learners", "gauge", "Nodes that do not vote.", status.learners.len() as u64),
+        ("log_entries_total", "counter", "Entries that were appended to the log.", log.entries_appended),
+        ("log_syncs_total", "counter", "Syncs that made them durable.", log.syncs),
+    ] {
+        let _ = write!(text, "# HELP raft_{name} {help}\n# TYPE raft_{name} {kind}\nraft_{name} {value}\n");
+    }
+}
+
 /// Why writes are not taken.
 fn problem(shared: &Shared, db: &Db) -> Option<String> {
     if shared.is_stopping() {
         return Some("the server is stopping".into());
+    }
+    if let Some(problem) = shared.cluster.get().and_then(|node| node.problem()) {
+        return Some(problem);
     }
     let health = db.health();
     if health.writable { None } else { Some(health.problem.unwrap_or_else(|| "writes are refused".into())) }
@@ -110,6 +135,9 @@ fn metrics(shared: &Shared, db: &Db) -> String {
             text,
             "# HELP esker_server_{name} {help}\n# TYPE esker_server_{name} {kind}\nesker_server_{name} {value}\n"
         );
+    }
+    if let Some(node) = shared.cluster.get() {
+        replica_metrics(&mut text, node);
     }
     let mut engine = PrometheusText::new();
     db.record(&mut engine);

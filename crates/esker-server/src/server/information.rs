@@ -1,5 +1,6 @@
 //! COMMAND, CONFIG and INFO.
 
+use super::cluster_information::{is_cluster, replication};
 use super::config::{Settings, SyncPolicy};
 use super::descriptors::limit_clients;
 use super::execution::Execution;
@@ -276,7 +277,7 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             let uptime = now_ms().saturating_sub(shared.started_ms) / 1000;
             line("redis_version", &COMPATIBLE_VERSION);
             line("esker_version", &env!("CARGO_PKG_VERSION"));
-            line("redis_mode", &"standalone");
+            line("redis_mode", &if is_cluster(shared) { "cluster" } else { "standalone" });
             line("arch_bits", &usize::BITS);
             line("process_id", &std::process::id());
             line("run_id", &shared.run_id);
@@ -306,6 +307,9 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             line("loading", &0);
             line("aof_enabled", &1);
             line("rdb_last_save_time", &shared.synced_seconds.load(Ordering::Relaxed));
+            if let Some(node) = shared.cluster.get() {
+                line("raft_state_directory", &node.database().directory().display());
+            }
         }
         "stats" => {
             let statistics = &shared.statistics;
@@ -316,11 +320,14 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             line("rejected_connections", &statistics.refused_connections.get());
             line("total_error_replies", &statistics.errors.get());
         }
-        "cluster" => line("cluster_enabled", &0),
-        "replication" => {
-            line("role", &"master");
-            line("connected_slaves", &0);
-        }
+        "cluster" => line("cluster_enabled", &u8::from(is_cluster(shared))),
+        "replication" => match shared.cluster.get() {
+            Some(node) => replication(node).iter().for_each(|(name, value)| line(name, value)),
+            None => {
+                line("role", &"master");
+                line("connected_slaves", &0);
+            }
+        },
         _ => return keyspace_lines(shared, execution),
     }
     text

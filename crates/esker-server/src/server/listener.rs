@@ -1,5 +1,6 @@
 //! A server: started, and stopped.
 
+use super::cluster_jobs;
 use super::config::Config;
 use super::config::SyncPolicy;
 use super::connection;
@@ -10,6 +11,7 @@ use super::executor::{Executor, Message};
 use super::http;
 use super::shared::Shared;
 use super::tls;
+use crate::cluster::{self, ClusterConfig, Running};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
@@ -31,13 +33,27 @@ pub struct Server {
     runtime: Runtime,
     shared: Arc<Shared>,
     messages: Sender<Message>,
-    executor: JoinHandle<Execution>,
-    syncer: JoinHandle<()>,
-    /// Ends the syncer when it is dropped.
-    syncing: Sender<()>,
+    executor: JoinHandle<()>,
+    store: Store,
     /// Closed when the last connection has ended.
     connections: (tokio::sync::mpsc::Sender<()>, tokio::sync::mpsc::Receiver<()>),
     addresses: Addresses,
+}
+
+/// What the server has to close.
+#[derive(Debug)]
+enum Store {
+    /// The database of a server on its own.
+    Database {
+        /// Gives it back when it has ended.
+        ended: mpsc::Receiver<Execution>,
+        syncer: JoinHandle<()>,
+        /// Ends the syncer when it is dropped.
+        syncing: Sender<()>,
+    },
+    /// The node of a cluster, on threads of its own: however many clients there are, the signs of
+    /// life between nodes come in time.
+    Node(Running, Runtime),
 }
 
 /// Where a server listens: also where the configuration left the port to the system.
@@ -51,6 +67,13 @@ struct Addresses {
 /// A number that nobody foresees.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// Threads for connections.
+fn runtime_of(name: &str) -> Result<Runtime, ServerError> {
+    let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(workers).enable_all().thread_name(name).build().map_err(system("cannot start threads"))
 }
 
 fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
@@ -73,22 +96,13 @@ impl Server {
         }
         let acceptor = config.tls.as_ref().map(|(_, files)| tls::acceptor(files)).transpose()?;
         let shared = Arc::new(Shared::new(config, random()));
-        let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(workers)
-            .enable_all()
-            .thread_name("esker-network")
-            .build()
-            .map_err(system("cannot start threads"))?;
+        let runtime = runtime_of("esker-network")?;
         let listeners = runtime.block_on(listen(&shared.config))?;
-        let execution = Execution::open(Arc::clone(&shared), random()).map_err(ServerError::Open)?;
-        let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
         let (messages, received) = mpsc::channel();
-        let executor = Executor::new(execution, Arc::clone(&shared));
-        let executor = spawn_executor(&shared, move || executor.run(&received))?;
-        let (syncing, ended) = mpsc::channel();
-        let shared_too = Arc::clone(&shared);
-        let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared_too, &ended))?;
+        let (executor, store, database) = match shared.config.cluster.clone() {
+            None => open_database(&shared, received)?,
+            Some(cluster) => join_cluster(&shared, cluster, &runtime, received)?,
+        };
         let connections = tokio::sync::mpsc::channel(1);
         let addresses = listeners.addresses()?;
         let accepting =
@@ -100,10 +114,10 @@ impl Server {
             runtime.spawn(accepting.clone().accept(listener, acceptor));
         }
         if let Some(listener) = listeners.metrics {
-            runtime.spawn(accepting.answer(listener, db));
+            runtime.spawn(accepting.answer(listener, database));
         }
         tracing::info!(?addresses, directory = %shared.config.directory.display(), "the server is ready");
-        Ok(Server { runtime, shared, messages, executor, syncer, syncing, connections, addresses })
+        Ok(Server { runtime, shared, messages, executor, store, connections, addresses })
     }
 
     /// Where clients connect without TLS.
@@ -114,6 +128,12 @@ impl Server {
     /// Where clients connect with TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.addresses.tls
+    }
+
+    /// The node of a cluster that it is.
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> Arc<crate::cluster::Node> {
+        Arc::clone(self.shared.cluster.get().expect("it is one"))
     }
 
     /// Where metrics are.
@@ -139,7 +159,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::Close`] if the engine fails.
     pub fn stop(self) -> Result<(), ServerError> {
-        let Server { runtime, shared, messages, executor, syncer, syncing, connections, .. } = self;
+        let Server { runtime, shared, messages, executor, store, connections, .. } = self;
         tracing::info!("the server stops");
         shared.stop();
         let (alive, mut ended) = connections;
@@ -155,18 +175,66 @@ impl Server {
         });
         // An executor that has stopped already stays so.
         let _ = messages.send(Message::Stop);
-        let execution = executor.join();
-        drop(syncing);
-        let _ = syncer.join();
-        runtime.shutdown_timeout(GRACE);
-        match execution {
-            Ok(execution) => execution.close().map_err(ServerError::Close),
-            Err(_) => {
-                let error = std::io::Error::other("it ended by a panic, which the log shows");
-                Err(ServerError::System("the thread that executes commands".into(), error))
+        let joined = executor.join();
+        let closed = match store {
+            Store::Database { ended, syncer, syncing } => {
+                drop(syncing);
+                let _ = syncer.join();
+                runtime.shutdown_timeout(GRACE);
+                // One that has panicked gives nothing back.
+                ended.try_recv().map_or(Ok(()), |execution| execution.close().map_err(ServerError::Close))
             }
+            Store::Node(running, node_runtime) => {
+                let stopped = node_runtime.block_on(running.stop());
+                node_runtime.shutdown_timeout(GRACE);
+                runtime.shutdown_timeout(GRACE);
+                stopped.map_err(ServerError::Cluster)
+            }
+        };
+        if joined.is_err() {
+            let error = std::io::Error::other("it ended by a panic, which the log shows");
+            return Err(ServerError::System("the thread that executes commands".into(), error));
         }
+        closed
     }
+}
+
+/// The engine's database of the moment, which the snapshot of a leader may replace.
+type Database = Arc<dyn Fn() -> esker::Db + Send + Sync>;
+/// What executes commands, and what it executes them on.
+type Started = (JoinHandle<()>, Store, Database);
+
+fn open_database(shared: &Arc<Shared>, received: mpsc::Receiver<Message>) -> Result<Started, ServerError> {
+    let execution = Execution::open(Arc::clone(shared), random()).map_err(ServerError::Open)?;
+    let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
+    let executor = Executor::new(execution, Arc::clone(shared));
+    let (end, ended) = mpsc::channel();
+    let executor = spawn_executor(shared, move || {
+        // A server that has gone closes nothing.
+        let _ = end.send(executor.run(&received));
+    })?;
+    let (syncing, syncing_ends) = mpsc::channel();
+    let shared = Arc::clone(shared);
+    let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared, &syncing_ends))?;
+    Ok((executor, Store::Database { ended, syncer, syncing }, Arc::new(move || db.clone())))
+}
+
+fn join_cluster(
+    shared: &Arc<Shared>,
+    cluster: ClusterConfig,
+    runtime: &Runtime,
+    received: mpsc::Receiver<Message>,
+) -> Result<Started, ServerError> {
+    let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
+    let started = cluster::start(directory, cluster, (*databases, *memory_budget_bytes), random());
+    let node_runtime = runtime_of("esker-cluster")?;
+    let running = node_runtime.block_on(started).map_err(ServerError::Cluster)?;
+    let node = Arc::clone(&running.node);
+    // It is set once, here.
+    let _ = shared.cluster.set(Arc::clone(&node));
+    let (jobs, handle, shared_too) = (Arc::clone(&node), runtime.handle().clone(), Arc::clone(shared));
+    let executor = spawn_executor(shared, move || cluster_jobs::run(shared_too, jobs, &handle, &received))?;
+    Ok((executor, Store::Node(running, node_runtime), Arc::new(move || node.database().db().clone())))
 }
 
 /// Serves until the process is told to end. The limit of open files is raised to what the clients
@@ -317,9 +385,9 @@ impl Accepting {
         self.shared.disconnect(id);
     }
 
-    async fn answer(self, listener: TcpListener, db: esker::Db) {
+    async fn answer(self, listener: TcpListener, database: Database) {
         while let Some((stream, _)) = self.next(&listener).await {
-            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), db.clone()));
+            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), database()));
         }
     }
 }

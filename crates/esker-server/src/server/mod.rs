@@ -1,6 +1,12 @@
 //! The server: sessions, the thread that executes commands, connections.
 
 mod client_commands;
+mod cluster_commands;
+mod cluster_information;
+mod cluster_jobs;
+mod cluster_reads;
+#[cfg(test)]
+mod cluster_tests;
 mod config;
 mod connection;
 mod connection_commands;

@@ -1,9 +1,9 @@
 //! The state of a connection, and what its commands do to it. A session is with the connection, or
 //! with the executor while commands are executed: never with both.
 
-use super::execution::Execution;
 use super::shared::{Client, Shared};
-use super::watches::Watch;
+use super::watches::{Watch, Watches};
+use crate::cluster::Guard;
 use crate::commands::Command;
 use crate::protocol::{Protocol, Reply, encode};
 use bytes::{Bytes, BytesMut};
@@ -63,6 +63,10 @@ pub struct Session {
     pub queue: Option<Queue>,
     /// The keys that were watched.
     pub watch: Option<Watch>,
+    /// The same in a cluster, with what was there.
+    pub guards: Vec<Guard>,
+    /// Whether reads may be stale, in a cluster.
+    pub reads_stale: bool,
 }
 
 impl Session {
@@ -83,6 +87,8 @@ impl Session {
             closes: false,
             queue: None,
             watch: None,
+            guards: Vec::new(),
+            reads_stale: false,
         }
     }
 
@@ -131,9 +137,10 @@ impl Session {
     }
 
     /// Forgets the watched keys.
-    pub fn unwatch(&mut self, execution: &mut Execution) {
+    pub fn unwatch(&mut self, watches: &mut Watches) {
+        self.guards.clear();
         if let Some(watch) = self.watch.take() {
-            execution.watches.remove(watch);
+            watches.remove(watch);
         }
     }
 

@@ -1,11 +1,12 @@
 //! What all parts of a server share: settings, clients, counters.
 
 use super::config::{Config, Settings};
+use crate::cluster::Node;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
 
@@ -127,6 +128,8 @@ pub struct Shared {
     pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// What was counted.
     pub statistics: Statistics,
+    /// The node of a cluster that this server is, once it is one.
+    pub cluster: OnceLock<Arc<Node>>,
     /// When it was started, in milliseconds since the epoch.
     pub started_ms: u64,
     /// When the log was synced last, in seconds since the epoch.
@@ -147,6 +150,7 @@ impl Shared {
             config,
             clients: Mutex::new(BTreeMap::new()),
             statistics: Statistics::default(),
+            cluster: OnceLock::new(),
             started_ms: now_ms(),
             synced_seconds: AtomicU64::new(now_ms() / 1000),
             run_id,

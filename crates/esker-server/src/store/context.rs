@@ -12,6 +12,7 @@ use bytes::Bytes;
 use esker::{Error, KeyRange, Slice, Transaction};
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
+use twox_hash::XxHash3_128;
 
 /// Why a command has no ordinary reply.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub struct Effects {
     pub written_bytes: usize,
     /// How often something was written.
     pub writes: u64,
+    /// The latest expiry that was written, in milliseconds since the epoch.
+    pub latest_expiry_ms: u64,
 }
 
 /// A collection that a command works on.
@@ -207,7 +210,10 @@ impl<'t> Context<'t> {
         let place = key_of(self.keyspaces.seed, key);
         match expiry_ms {
             None => self.transaction.put(&self.pair.keys, place, stored)?,
-            Some(at) => self.transaction.put_until(&self.pair.keys, place, stored, time(at))?,
+            Some(at) => {
+                self.effects.latest_expiry_ms = self.effects.latest_expiry_ms.max(at);
+                self.transaction.put_until(&self.pair.keys, place, stored, time(at))?;
+            }
         }
         self.wrote(key.len() + stored.len());
         self.modified(key);
@@ -358,6 +364,35 @@ impl<'t> Context<'t> {
             self.wrote(key.len());
         }
         Ok(())
+    }
+
+    /// A hash over all that is at the key: type, expiry, and the value or all elements. Nothing if
+    /// nothing is there.
+    ///
+    /// # Errors
+    /// As [`Context::entry`].
+    pub fn fingerprint(&mut self, key: &[u8]) -> Outcome<Option<u128>> {
+        let Some(entry) = self.entry(key)? else { return Ok(None) };
+        let mut hasher = XxHash3_128::new();
+        let mut add = |bytes: &[u8]| {
+            hasher.write(&(bytes.len() as u64).to_le_bytes());
+            hasher.write(bytes);
+        };
+        add(entry.kind().name().as_bytes());
+        add(&entry.expiry_ms.unwrap_or(u64::MAX).to_le_bytes());
+        match &entry.body {
+            Body::String(..) => add(entry.string().unwrap_or_default()),
+            Body::Collection(collection) => {
+                let prefix = collection.generation.to_be_bytes();
+                for pair in self.transaction.prefix(&self.pair.elements, prefix) {
+                    let (key, value) = pair?;
+                    // Without the generation, which another collection with the same elements has.
+                    add(key.get(prefix.len()..).unwrap_or_default());
+                    add(&value);
+                }
+            }
+        }
+        Ok(Some(hasher.finish_128()))
     }
 
     // Collections.

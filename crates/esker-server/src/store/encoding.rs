@@ -13,6 +13,8 @@
 //! keyspace "system"      key   := "format"                value: the version of this format, "1"
 //!                               | "seed"                  value: the seed of places (8)
 //!                               | "generation"            value: the next generation (8)
+//!                               | "expiry"                value: the latest expiry that was ever set (8), in
+//!                                                         a cluster only
 //!                               | "swapped"               value: N of each logical database (4 each)
 //!                               | 'x' expiry(8) generation(8)
 //!                                                         a collection that expires; value: N (4) key

@@ -43,7 +43,7 @@ impl From<Error> for OpenError {
 }
 
 /// The keyspaces, and what is constant in a database.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keyspaces {
     db: Db,
     /// Generations, and what else is no data of clients.
@@ -56,6 +56,8 @@ pub struct Keyspaces {
     /// The physical database of each logical one, also of those that an earlier open had more.
     mapping: Vec<usize>,
     databases: usize,
+    /// Whether a replica has read the seed.
+    is_begun: bool,
 }
 
 impl Keyspaces {
@@ -83,17 +85,57 @@ impl Keyspaces {
         };
         // A place that is lost would hide every key: it is durable before the first of them.
         db.sync()?;
-        let mut keyspaces = Keyspaces {
-            db,
-            system,
-            seed,
-            pairs: vec![None; databases],
-            mapping: Vec::new(),
-            thresholds: Thresholds::default(),
-            databases,
-        };
+        let mut keyspaces = Keyspaces::unread(db, system, databases);
+        keyspaces.seed = seed;
         keyspaces.reload()?;
         Ok(keyspaces)
+    }
+
+    /// The keyspaces of a replica: nothing is written but by commands that all replicas apply, the
+    /// seed of places by the first of them. [`Keyspaces::refresh`] reads what is stored.
+    ///
+    /// # Errors
+    /// Those of [`Db::keyspace`].
+    pub fn of_replica(db: &Db, databases: usize) -> Result<Keyspaces, Error> {
+        let system = db.keyspace("system", KeyspaceOptions::default())?;
+        Ok(Keyspaces::unread(db.clone(), system, databases))
+    }
+
+    fn unread(db: Db, system: Keyspace, databases: usize) -> Keyspaces {
+        let (pairs, mapping, thresholds) = (vec![None; databases], Vec::new(), Thresholds::default());
+        Keyspaces { db, system, seed: 0, pairs, thresholds, mapping, databases, is_begun: false }
+    }
+
+    /// Reads what a transaction of a replica sees: the seed, and which physical database each of
+    /// `databases` logical ones is.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn refresh(&mut self, transaction: &mut Transaction, databases: usize) -> Result<(), Error> {
+        self.databases = databases;
+        if !self.is_begun
+            && let Some(seed) = transaction.get(&self.system, "seed")?
+        {
+            self.seed = seed.as_ref().try_into().map_or(0, u64::from_be_bytes);
+            self.is_begun = true;
+        }
+        let stored = transaction.get(&self.system, "swapped")?;
+        self.map(stored.as_deref().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Makes `seed` the seed of places, if this is the first transaction of all.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn begin(&mut self, transaction: &mut Transaction, seed: u64) -> Result<(), Error> {
+        if !self.is_begun {
+            transaction.put(&self.system, "format", FORMAT)?;
+            transaction.put(&self.system, "seed", seed.to_be_bytes())?;
+            // Whether that is committed the next transaction reads.
+            self.seed = seed;
+        }
+        Ok(())
     }
 
     /// Reads which physical database each logical one is: at the open, and after a transaction that
@@ -103,16 +145,18 @@ impl Keyspaces {
     /// Those of the engine.
     pub fn reload(&mut self) -> Result<(), Error> {
         let stored = self.system.get("swapped")?;
-        let stored: Vec<usize> = stored
-            .iter()
-            .flat_map(|stored| stored.chunks_exact(4))
-            .map(|number| number.try_into().map_or(0, u32::from_be_bytes) as usize)
-            .collect();
+        self.map(stored.as_deref().unwrap_or_default());
+        Ok(())
+    }
+
+    fn map(&mut self, stored: &[u8]) {
+        let numbers = stored.chunks_exact(4);
+        let stored: Vec<usize> =
+            numbers.map(|number| number.try_into().map_or(0, u32::from_be_bytes) as usize).collect();
         let count = self.databases.max(stored.len());
         self.mapping = (0..count).map(|logical| stored.get(logical).copied().unwrap_or(logical)).collect();
         let most = self.mapping.iter().max().map_or(0, |&most| most + 1);
         self.pairs.resize(self.pairs.len().max(most), None);
-        Ok(())
     }
 
     /// The number in the names of the keyspaces of a logical database.

@@ -1,0 +1,190 @@
+//! What a replica does with a payload: the commands of the table, in a transaction of the entry.
+
+use super::notices::Notices;
+use super::payload::{Answer, Call, CommandList, Guard, Payload, Waits};
+use super::planted::{Fault, Planted};
+use crate::commands::{Handler, find};
+use crate::protocol::Reply;
+use crate::store::{Context, Effects, Failure, Keyspaces, Outcome, Random};
+use esker::{Db, Transaction};
+use esker_raft::{Apply, Context as EntryContext, Rejection};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// How many expired collections an entry removes.
+pub const SWEPT: usize = 100;
+/// The replies of an entry, about: the commands behind them are left to another entry.
+const REPLY_BYTES: usize = 1 << 20;
+/// The most that the replies of a transaction may have, which is one entry: all replicas keep them.
+const TRANSACTION_REPLY_BYTES: usize = 64 << 20;
+/// The record of `system` with the latest expiry that was ever set, in milliseconds since the
+/// epoch.
+pub const LATEST_EXPIRY: &str = "expiry";
+
+/// Executes payloads.
+#[derive(Debug)]
+pub struct Commands {
+    databases: usize,
+    notices: Arc<Notices>,
+    /// The latest expiry that the state has.
+    latest_expiry_ms: Arc<AtomicU64>,
+    planted: Arc<Planted>,
+}
+
+/// The keyspaces of a replica. Who reads clones them.
+pub type Stored = Mutex<Keyspaces>;
+
+/// Where the commands of an entry are executed.
+struct Place<'a> {
+    transaction: &'a mut Transaction,
+    keyspaces: &'a mut Keyspaces,
+    effects: Effects,
+    seeds: Random,
+    time_ms: u64,
+}
+
+impl Commands {
+    /// Executes payloads on that many logical databases, and tells those who wait for keys.
+    pub fn new(databases: usize, notices: Arc<Notices>, planted: Arc<Planted>) -> Commands {
+        Commands { databases, notices, latest_expiry_ms: Arc::default(), planted }
+    }
+
+    /// The latest expiry that the state has, in milliseconds since the epoch.
+    pub fn latest_expiry_ms(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.latest_expiry_ms)
+    }
+
+    fn execute(&self, place: &mut Place<'_>, payload: &Payload) -> Result<Answer, Rejection> {
+        match payload {
+            Payload::Commands(list) => execute_list(place, list),
+            Payload::Tick => {
+                let swept = in_database(place, 0, |context| context.sweep(SWEPT)).map_err(rejection)?;
+                Ok(Answer::Swept(swept as u64))
+            }
+        }
+    }
+}
+
+impl Apply for Commands {
+    type Keyspaces = Stored;
+
+    fn open(&self, db: &Db) -> esker::Result<Stored> {
+        let keyspaces = Keyspaces::of_replica(db, self.databases)?;
+        let latest = keyspaces.system.get(LATEST_EXPIRY)?;
+        let latest = latest.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes);
+        // The state of a snapshot is newer than the one before.
+        self.latest_expiry_ms.fetch_max(latest, Ordering::Relaxed);
+        Ok(Mutex::new(keyspaces))
+    }
+
+    fn apply(&self, context: &mut EntryContext<'_, Stored>, payload: &[u8]) -> Result<Vec<u8>, Rejection> {
+        let payload = Payload::from_bytes(payload).map_err(Rejection::Failed)?;
+        let mut keyspaces = context.keyspaces.lock();
+        let (databases, seed) = match &payload {
+            Payload::Commands(list) => (list.databases as usize, list.seed),
+            Payload::Tick => (keyspaces.databases(), 0),
+        };
+        keyspaces.refresh(context.transaction, databases)?;
+        let mut seeds = Random::new(seed);
+        if matches!(payload, Payload::Commands(_)) {
+            keyspaces.begin(context.transaction, seeds.next())?;
+        }
+        let time_ms =
+            if self.planted.has(Fault::LocalClock) { local_ms() + self.planted.skew_ms() } else { context.time_ms };
+        let (transaction, keyspaces) = (&mut *context.transaction, &mut *keyspaces);
+        let mut place = Place { transaction, keyspaces, effects: Effects::default(), seeds, time_ms };
+        if self.planted.has(Fault::AppliedTwice) {
+            self.execute(&mut place, &payload)?;
+        }
+        let answer = self.execute(&mut place, &payload)?;
+        let Place { transaction, keyspaces, effects, .. } = place;
+        note_expiry(transaction, &keyspaces.system, effects.latest_expiry_ms)?;
+        self.latest_expiry_ms.fetch_max(effects.latest_expiry_ms, Ordering::Relaxed);
+        // Those who wait propose their commands anew, behind this entry.
+        self.notices.tell(&effects.filled, &effects.replaced);
+        answer.to_bytes().map_err(Rejection::Refused)
+    }
+}
+
+/// Keeps the latest expiry of all: as long as it is to come, time has to go on also where nothing
+/// is written.
+fn note_expiry(transaction: &mut Transaction, system: &esker::Keyspace, latest_ms: u64) -> esker::Result<()> {
+    if latest_ms == 0 {
+        return Ok(());
+    }
+    let stored = transaction.get(system, LATEST_EXPIRY)?;
+    let stored = stored.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes);
+    if latest_ms > stored { transaction.put(system, LATEST_EXPIRY, latest_ms.to_be_bytes()) } else { Ok(()) }
+}
+
+fn local_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+fn in_database<T>(
+    place: &mut Place<'_>,
+    database: usize,
+    function: impl FnOnce(&mut Context<'_>) -> Outcome<T>,
+) -> Outcome<T> {
+    let at = (database, place.time_ms, place.seeds.next());
+    let mut context = Context::new(place.transaction, place.keyspaces, &mut place.effects, at)?;
+    function(&mut context)
+}
+
+/// Of an engine that failed, and of what it takes from nobody. A refusal of a command is a reply.
+fn rejection(failure: Failure) -> Rejection {
+    match failure {
+        Failure::Engine(error) => error.into(),
+        Failure::Refused(text) => Rejection::Refused(text.into_owned()),
+        Failure::Blocked(_) => Rejection::Refused("a command waits where nothing can wait".into()),
+    }
+}
+
+fn execute_list(place: &mut Place<'_>, list: &CommandList) -> Result<Answer, Rejection> {
+    for Guard { database, key, fingerprint } in &list.guards {
+        let found = in_database(place, *database as usize, |context| context.fingerprint(key));
+        let is_same = match found {
+            Ok(found) => found == *fingerprint,
+            // A key that cannot be read is none that was watched.
+            Err(Failure::Refused(_)) => false,
+            Err(other) => return Err(rejection(other)),
+        };
+        if !is_same {
+            return Ok(Answer::Touched);
+        }
+    }
+    let (mut replies, mut bytes) = (Vec::with_capacity(list.calls.len()), 0);
+    for call in &list.calls {
+        if bytes >= REPLY_BYTES && !list.is_transaction {
+            break;
+        }
+        let reply = match execute_call(place, call) {
+            Ok(reply) => reply,
+            Err(Failure::Refused(text)) => Reply::Error(text),
+            Err(Failure::Blocked(blocked)) if list.is_transaction => blocked.otherwise,
+            Err(Failure::Blocked(blocked)) => {
+                let blocked = Some(Waits { keys: blocked.keys, timeout_ms: blocked.timeout_ms });
+                return Ok(Answer::Replies { replies, blocked });
+            }
+            Err(other) => return Err(rejection(other)),
+        };
+        bytes += reply.size_bytes();
+        replies.push(reply);
+        if bytes > TRANSACTION_REPLY_BYTES && list.is_transaction {
+            let most = TRANSACTION_REPLY_BYTES >> 20;
+            let why = format!("the replies of a transaction that writes are more than {most} MiB; read less in it");
+            return Err(Rejection::Refused(why));
+        }
+    }
+    Ok(Answer::Replies { replies, blocked: None })
+}
+
+fn execute_call(place: &mut Place<'_>, Call { database, arguments }: &Call) -> Outcome {
+    let command = arguments.first().and_then(|name| find(name)).filter(|command| command.accepts(arguments.len()));
+    let Some(Handler::Data(function)) = command.map(|command| command.handler) else {
+        return Failure::refused("ERR the command is not known to the replicas; run one version on all nodes");
+    };
+    in_database(place, *database as usize, |context| function(context, arguments))
+}

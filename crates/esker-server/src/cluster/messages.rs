@@ -1,0 +1,85 @@
+//! The messages between nodes: postcard in the bodies of HTTP/2 requests and their answers.
+
+use esker_raft::{LogId, RangeHash, Reply, Request, TransferRequest, TypeConfig, Vote};
+use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, VoteRequest};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// A change of the members, which the leader makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemberChange {
+    /// A new learner, with its address.
+    Add(u64, String),
+    /// A learner becomes a voter.
+    Promote(u64),
+    /// A node goes.
+    Remove(u64),
+    /// Another voter becomes the leader.
+    Transfer(u64),
+}
+
+/// What a node asks another one.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// Entries, or a sign that the leader is there. Answer: that of openraft.
+    Append(AppendEntriesRequest<TypeConfig>),
+    /// A vote. Answer: that of openraft.
+    Vote(VoteRequest<TypeConfig>),
+    /// Whether a vote would be given. Answer: that of openraft.
+    PreVote(VoteRequest<TypeConfig>),
+    /// To be the leader. Answer: that of openraft.
+    TransferLeader(TransferLeaderRequest<TypeConfig>),
+    /// A piece of a snapshot. Answer: [`esker_raft::TransferReply`].
+    Snapshot(TransferRequest),
+    /// To install the snapshot that has arrived, if it is this one. Answer: that of openraft.
+    Install(Vote, Option<LogId>),
+    /// To put this into the log. Answer: [`Proposed`].
+    Propose(Request),
+    /// As of which entry a read is linearizable. Answer: [`ReadIndex`].
+    ReadIndex,
+    /// A change of the members. Answer: [`Changed`].
+    Member(MemberChange),
+    /// The hashes of the state as of an entry. Answer: `Option<Vec<RangeHash>>`.
+    Hashes(u64),
+}
+
+/// What came of a proposal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Proposed {
+    /// It was applied, as the entry of that index, with this reply.
+    Done(u64, Reply),
+    /// It was not put into the log, as this node is not the leader now.
+    NotLeader,
+    /// It may have been put into the log.
+    Unknown(String),
+}
+
+/// As of which entry a read is linearizable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ReadIndex {
+    /// As of this one.
+    At(u64),
+    /// This node cannot tell, for this reason.
+    NotLeader(String),
+}
+
+/// What came of a change of members.
+pub type Changed = Result<(), String>;
+/// The hashes that a node has.
+pub type Hashes = Option<Vec<RangeHash>>;
+
+/// The bytes of a message or an answer.
+///
+/// # Errors
+/// The text of the serializer's error.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    postcard::to_stdvec(value).map_err(|error| error.to_string())
+}
+
+/// Reads the bytes of a message or an answer.
+///
+/// # Errors
+/// The text of the deserializer's error.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    postcard::from_bytes(bytes).map_err(|error| format!("a message has not the form that this version reads: {error}"))
+}

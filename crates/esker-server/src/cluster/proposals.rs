@@ -1,0 +1,216 @@
+//! Puts payloads into the log, once each, wherever the leader is.
+
+use super::messages::{Message, Proposed};
+use super::node::{LogSession, Node, now_ms};
+use super::payload::{Answer, Payload};
+use super::peers::CallError;
+use super::planted::Fault;
+use crate::protocol::Reply as ClientReply;
+use esker_raft::{Command, MAX_PAYLOAD_BYTES, Reply, Request};
+use openraft::errors::{ClientWriteError, RaftError};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long one leader may take: after that it is asked again, or another one.
+const ATTEMPT: Duration = Duration::from_secs(2);
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a payload has no answer.
+#[derive(Clone, Debug)]
+pub enum ProposeError {
+    /// There is no leader that a majority follows; nothing was done.
+    NoLeader,
+    /// It may have been done, or may be done yet.
+    Uncertain(String),
+    /// It cannot be done, on any replica; nothing was done.
+    Refused(String),
+    /// This node has failed, and nothing was done.
+    Failed(String),
+}
+
+impl ProposeError {
+    /// What the client is told.
+    pub fn reply(&self) -> ClientReply {
+        ClientReply::error(self.to_string())
+    }
+}
+
+impl fmt::Display for ProposeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProposeError::NoLeader => {
+                f.write_str("CLUSTERDOWN no leader has a majority of the nodes; nothing was done, so try again")
+            }
+            ProposeError::Uncertain(why) => {
+                write!(f, "UNCERTAIN whether the command was, or will be, done: {why}; read before it is repeated")
+            }
+            ProposeError::Failed(why) => write!(f, "ERR {why}"),
+            ProposeError::Refused(why) => write!(f, "ERR the replicas refuse the command: {why}"),
+        }
+    }
+}
+
+impl Node {
+    /// How long a client waits for a leader.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(2) + Duration::from_millis(self.config.election_ms.saturating_mul(8))
+    }
+
+    /// Puts a request into the log if this node leads.
+    pub async fn propose_here(&self, request: Request) -> Proposed {
+        let command = Command { time_ms: now_ms(), request };
+        let is_early = self.planted.has(Fault::EarlyAnswer) && self.leader().is_some_and(|leader| leader.is_here);
+        if is_early && matches!(command.request, Request::ApplyOnce { .. }) {
+            return self.answer_early(command).await;
+        }
+        match self.raft.client_write(command).await {
+            Ok(written) => Proposed::Done(written.log_id.index(), written.data),
+            Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_))) => Proposed::NotLeader,
+            Err(error) => Proposed::Unknown(error.to_string()),
+        }
+    }
+
+    /// A planted fault: the write is answered before anybody has it.
+    async fn answer_early(&self, command: Command) -> Proposed {
+        let replies = match &command.request {
+            Request::ApplyOnce { payload, .. } => match Payload::from_bytes(payload) {
+                Ok(Payload::Commands(list)) => list.calls.iter().map(|_| ClientReply::OK).collect(),
+                _ => Vec::new(),
+            },
+            _ => return Proposed::NotLeader,
+        };
+        let answer = Answer::Replies { replies, blocked: None }.to_bytes().unwrap_or_default();
+        match self.raft.client_write_ff(command, None).await {
+            Ok(_) => Proposed::Done(0, Reply::Applied(answer)),
+            Err(error) => Proposed::Unknown(error.to_string()),
+        }
+    }
+
+    /// Asks the leader once.
+    async fn attempt(&self, request: &Request, deadline: Instant) -> Proposed {
+        let patience = ATTEMPT.min(deadline.saturating_duration_since(Instant::now()));
+        let Some(leader) = self.leader() else { return Proposed::NotLeader };
+        if leader.is_here {
+            let late = |_| Proposed::Unknown("no majority has confirmed it in time".into());
+            return timeout(patience, self.propose_here(request.clone())).await.unwrap_or_else(late);
+        }
+        let Some(address) = leader.address else { return Proposed::NotLeader };
+        match self.peers.call(&address.raft(), &Message::Propose(request.clone()), patience).await {
+            Ok(proposed) => proposed,
+            Err(CallError::NotSent(_)) => Proposed::NotLeader,
+            Err(error) => Proposed::Unknown(error.to_string()),
+        }
+    }
+
+    /// Puts a request into the log that may be there more than once. The index of the entry, and
+    /// the reply.
+    ///
+    /// # Errors
+    /// `NoLeader` where no leader takes it in time; `Uncertain`.
+    pub async fn propose(&self, request: &Request) -> Result<(u64, Reply), ProposeError> {
+        let deadline = Instant::now() + self.patience();
+        let mut unknown = None;
+        loop {
+            match self.attempt(request, deadline).await {
+                Proposed::Done(index, reply) => return Ok((index, reply)),
+                Proposed::NotLeader => {}
+                Proposed::Unknown(why) => unknown = Some(why),
+            }
+            give_up_at(deadline, unknown.as_ref())?;
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn session(&self) -> Result<LogSession, ProposeError> {
+        let free = self.sessions.lock().pop();
+        if let Some(session) = free {
+            return Ok(session);
+        }
+        // One that is opened and not used goes by itself.
+        match self.propose(&Request::OpenSession).await {
+            Ok((_, Reply::SessionOpened(id))) => Ok(LogSession { id, next: 1 }),
+            Ok((_, other)) => Err(ProposeError::Refused(format!("a session was not opened: {other:?}"))),
+            // Nothing of the payload was sent.
+            Err(_) => Err(ProposeError::NoLeader),
+        }
+    }
+
+    /// Has the replicas execute a payload, once: where a leader is lost it is sent to the next one,
+    /// with the number that it had.
+    ///
+    /// # Errors
+    /// [`ProposeError`].
+    pub async fn write(&self, payload: &Payload) -> Result<Answer, ProposeError> {
+        let payload = payload.to_bytes().map_err(ProposeError::Refused)?;
+        if payload.len() > MAX_PAYLOAD_BYTES {
+            let why = format!("its {} bytes are more than {MAX_PAYLOAD_BYTES}; send it in parts", payload.len());
+            return Err(ProposeError::Refused(why));
+        }
+        let mut session = self.session().await?;
+        let mut request = request_of(session, payload);
+        let deadline = Instant::now() + self.patience();
+        let mut unknown = None;
+        loop {
+            let without_session = self.planted.has(Fault::NoSessions).then(|| stripped(&request));
+            match self.attempt(without_session.as_ref().unwrap_or(&request), deadline).await {
+                Proposed::Done(_, Reply::UnknownSession) if unknown.is_none() => {
+                    // It was not used for long, and nothing of this request was sent before.
+                    session = self.session().await?;
+                    request = again(request, session);
+                    continue;
+                }
+                Proposed::Done(_, reply) => return self.done(session, reply),
+                Proposed::NotLeader => {}
+                Proposed::Unknown(why) => unknown = Some(why),
+            }
+            give_up_at(deadline, unknown.as_ref())?;
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// The answer in the reply. The session is free for another request.
+    fn done(&self, session: LogSession, reply: Reply) -> Result<Answer, ProposeError> {
+        let free = LogSession { next: session.next + 1, ..session };
+        match reply {
+            Reply::Applied(answer) => {
+                self.sessions.lock().push(free);
+                Answer::from_bytes(&answer).map_err(ProposeError::Uncertain)
+            }
+            Reply::Rejected(why) => {
+                self.sessions.lock().push(free);
+                Err(ProposeError::Refused(why))
+            }
+            Reply::UnknownSession => Err(ProposeError::Uncertain("its session has ended meanwhile".into())),
+            other => Err(ProposeError::Uncertain(format!("the replicas answer {other:?}"))),
+        }
+    }
+}
+
+fn give_up_at(deadline: Instant, unknown: Option<&String>) -> Result<(), ProposeError> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    Err(unknown.map_or(ProposeError::NoLeader, |why| ProposeError::Uncertain(why.clone())))
+}
+
+fn request_of(session: LogSession, payload: Vec<u8>) -> Request {
+    Request::ApplyOnce { session: session.id, number: session.next, payload }
+}
+
+/// The same payload in another session.
+fn again(request: Request, session: LogSession) -> Request {
+    match request {
+        Request::ApplyOnce { payload, .. } => request_of(session, payload),
+        other => other,
+    }
+}
+
+/// A planted fault: the same payload without a session.
+fn stripped(request: &Request) -> Request {
+    match request {
+        Request::ApplyOnce { payload, .. } => Request::Apply(payload.clone()),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,219 @@
+//! Clusters in one process whose lines are cut: what clients see is right, and each planted fault
+//! is noticed.
+
+use super::config::Config;
+use super::listener::Server;
+use crate::cluster::{Address, ClusterConfig, Fault, Node};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A cluster of three.
+struct Cluster {
+    servers: Vec<Server>,
+    _directory: TempDir,
+}
+
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+}
+
+/// Asks again until something is so.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2_000_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("what was waited for does not come");
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let directory = tempfile::tempdir().unwrap();
+        let ports = free_ports(6);
+        let address = |node: usize| Address::parse(&format!("127.0.0.1:{}@{}", ports[node], ports[node + 3])).unwrap();
+        let start = |node: usize| {
+            let address = address(node);
+            let cluster = ClusterConfig {
+                election_ms: 600,
+                ..ClusterConfig::new(node as u64 + 1, address.raft(), address.clone())
+            };
+            let mut config = Config::new(directory.path().join(format!("{node}")));
+            config.listen = Some(SocketAddr::from(([127, 0, 0, 1], address.port)));
+            config.cluster = Some(cluster);
+            Server::start(config).unwrap()
+        };
+        let servers: Vec<Server> = (0..3).map(start).collect();
+        let cluster = Cluster { servers, _directory: directory };
+        let members: Vec<String> = (0..3).map(|node| format!("{} {}", node + 1, address(node))).collect();
+        assert_eq!(cluster.line(0, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+        cluster
+    }
+
+    /// The reply of a node to a command of words, on a connection of its own.
+    fn line(&self, node: usize, line: &str) -> String {
+        let mut stream = TcpStream::connect(self.servers[node].address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(format!("{line}\r\nQUIT\r\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply.strip_suffix("+OK\r\n").unwrap_or(&reply).replace("\r\n", " ").trim_end().to_string()
+    }
+
+    fn node(&self, node: usize) -> Arc<Node> {
+        self.servers[node].node()
+    }
+
+    fn plant(&self, fault: Option<Fault>) {
+        for (node, server) in self.servers.iter().enumerate() {
+            if let Some(fault) = fault {
+                server.node().planted.set(fault, 100_000 * node as u64);
+            }
+        }
+    }
+
+    /// Waits for a leader that these nodes agree on, and returns it.
+    fn leader(&self, among: &[usize]) -> usize {
+        let mut found = None;
+        wait_until(|| {
+            let leaders: Vec<_> = among.iter().map(|&node| self.node(node).leader()).collect();
+            found = leaders[0].as_ref().map(|leader| leader.id as usize - 1).filter(|leader| among.contains(leader));
+            found.is_some()
+                && leaders.iter().all(|leader| leader.as_ref().map(|leader| leader.id as usize - 1) == found)
+        });
+        found.unwrap()
+    }
+
+    fn others(&self, node: usize) -> Vec<usize> {
+        (0..3).filter(|&other| other != node).collect()
+    }
+
+    /// Cuts all lines of a node.
+    fn isolate(&self, node: usize) {
+        let raft = |node: usize| self.node(node).config.advertise.raft();
+        for other in self.others(node) {
+            self.node(other).planted.cut([raft(node)]);
+        }
+        self.node(node).planted.cut(self.others(node).into_iter().map(raft));
+    }
+
+    fn heal(&self) {
+        (0..3).for_each(|node| self.node(node).planted.cut([]));
+    }
+
+    fn stop(self) {
+        for server in self.servers {
+            server.stop().unwrap();
+        }
+    }
+}
+
+fn expect(what: &str, found: &str, is_right: bool) -> Result<(), String> {
+    if is_right { Ok(()) } else { Err(format!("{what}: {found}")) }
+}
+
+/// A leader that was deposed, and does not know it, answers no read from before.
+fn a_deposed_leader_reads_nothing_old(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let others = cluster.others(leader);
+    cluster.line(leader, "SET x 1");
+    cluster.isolate(leader);
+    let next = cluster.leader(&others);
+    let written = cluster.line(next, "SET x 2");
+    expect("the next leader writes", &written, written == "+OK")?;
+    let read = cluster.line(leader, "GET x");
+    expect("the deposed leader reads", &read, read.starts_with("-CLUSTERDOWN"))?;
+    cluster.heal();
+    let read = cluster.line(leader, "GET x");
+    expect("it reads when it is back", &read, read == "$1 2")
+}
+
+/// A leader that no majority hears acknowledges nothing, and what was acknowledged stays.
+fn nothing_acknowledged_is_lost(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let others = cluster.others(leader);
+    cluster.line(leader, "SET x 1");
+    cluster.isolate(leader);
+    let acknowledged = cluster.line(leader, "SET x 2") == "+OK";
+    let next = cluster.leader(&others);
+    cluster.line(next, "SET y 1");
+    cluster.heal();
+    let read = cluster.line(next, "GET x");
+    expect("an acknowledged write is there", &read, !acknowledged || read == "$1 2")?;
+    expect("a leader without a majority acknowledges", &read, !acknowledged)
+}
+
+/// All replicas have the same state.
+fn replicas_agree(cluster: &Cluster) -> Result<(), String> {
+    cluster.leader(&[0, 1, 2]);
+    for line in ["SET x 1 PX 50000", "HSET h f v", "EXPIRE h 100", "INCR n", "SPOP h", "RPUSH l a b c"] {
+        cluster.line(0, line);
+    }
+    let compared = cluster.line(1, "RAFT.HASH");
+    expect("the replicas compare", &compared, compared == "+OK")
+}
+
+/// A write whose answer is lost is repeated, and counts once.
+fn a_repeated_write_counts_once(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let follower = cluster.others(leader)[0];
+    // It opens the session.
+    cluster.line(follower, "SET other 1");
+    cluster.node(follower).planted.lose_answers(2);
+    let counted = cluster.line(follower, "INCR n");
+    expect("the counter after one increment", &counted, counted == ":1")
+}
+
+#[test]
+fn a_cluster_is_right() {
+    let cluster = Cluster::start();
+    a_repeated_write_counts_once(&cluster).unwrap();
+    replicas_agree(&cluster).unwrap();
+    a_deposed_leader_reads_nothing_old(&cluster).unwrap();
+    nothing_acknowledged_is_lost(&cluster).unwrap();
+    cluster.leader(&[0, 1, 2]);
+    assert_eq!(cluster.line(2, "RAFT.HASH"), "+OK");
+    cluster.stop();
+}
+
+/// Runs a check on a cluster with the fault, and expects it to fail.
+fn noticed(fault: Fault, check: fn(&Cluster) -> Result<(), String>) {
+    let cluster = Cluster::start();
+    cluster.leader(&[0, 1, 2]);
+    cluster.plant(Some(fault));
+    let found = check(&cluster);
+    println!("{fault:?}: {found:?}");
+    assert!(found.is_err(), "{fault:?} is not noticed");
+    // Replicas that have stopped cannot be stopped again.
+    cluster.servers.into_iter().for_each(|server| drop(server.stop()));
+}
+
+#[test]
+fn a_read_of_a_deposed_leader_is_noticed() {
+    noticed(Fault::DeposedReads, a_deposed_leader_reads_nothing_old);
+}
+
+#[test]
+fn an_answer_before_the_quorum_is_noticed() {
+    noticed(Fault::EarlyAnswer, nothing_acknowledged_is_lost);
+}
+
+#[test]
+fn a_clock_of_the_replicas_is_noticed() {
+    noticed(Fault::LocalClock, replicas_agree);
+}
+
+#[test]
+fn a_repeat_without_a_session_is_noticed() {
+    noticed(Fault::NoSessions, a_repeated_write_counts_once);
+}
+
+#[test]
+fn a_payload_that_is_applied_twice_is_noticed() {
+    noticed(Fault::AppliedTwice, a_repeated_write_counts_once);
+}

@@ -1,0 +1,619 @@
+//! Clusters of servers: what clients see of them, changes of the members, and TLS between nodes.
+
+mod support;
+
+use esker_server::{Address, ClusterConfig, ClusterTlsFiles, Config, Followers, Server};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use support::{Client, shown, wait_until};
+use tempfile::TempDir;
+
+/// The servers of a cluster, by the numbers of their nodes.
+struct Cluster {
+    servers: BTreeMap<u64, Server>,
+    configs: BTreeMap<u64, Config>,
+    directory: TempDir,
+}
+
+/// Addresses on this machine that nobody has now.
+fn addresses(count: usize) -> Vec<Address> {
+    let listeners: Vec<TcpListener> =
+        (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a cluster of this test")).collect();
+    let ports: Vec<u16> =
+        listeners.iter().map(|listener| listener.local_addr().expect("a cluster of this test").port()).collect();
+    ports
+        .chunks(2)
+        .map(|pair| Address::parse(&format!("127.0.0.1:{}@{}", pair[0], pair[1])).expect("a cluster of this test"))
+        .collect()
+}
+
+impl Cluster {
+    /// Servers with the numbers from 1 on, which are no cluster yet.
+    fn prepare(count: usize, change: impl Fn(&mut ClusterConfig)) -> Cluster {
+        let directory = tempfile::tempdir().expect("a cluster of this test");
+        let mut configs = BTreeMap::new();
+        for (number, address) in (1..).zip(addresses(count)) {
+            let mut cluster = ClusterConfig::new(number, address.raft(), address.clone());
+            // A machine that is busy with other tests elects nobody for that.
+            cluster.election_ms = 1000;
+            change(&mut cluster);
+            let mut config = Config::new(directory.path().join(number.to_string()));
+            config.listen = Some(SocketAddr::from(([127, 0, 0, 1], address.port)));
+            config.cluster = Some(cluster);
+            configs.insert(number, config);
+        }
+        Cluster { servers: BTreeMap::new(), configs, directory }
+    }
+
+    fn start(count: usize, change: impl Fn(&mut ClusterConfig)) -> Cluster {
+        let mut cluster = Cluster::prepare(count, change);
+        (1..=count as u64).for_each(|number| cluster.boot(number));
+        let members: Vec<String> = cluster.configs.keys().map(|&number| cluster.member(number)).collect();
+        assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+        (1..=count as u64).for_each(|number| cluster.wait_status(number, |status| status["leader"] != "_"));
+        cluster
+    }
+
+    /// Number and address of a node, as commands take them.
+    fn member(&self, number: u64) -> String {
+        format!("{number} {}", self.configs[&number].cluster.as_ref().expect("a cluster of this test").advertise)
+    }
+
+    fn boot(&mut self, number: u64) {
+        self.servers.insert(number, Server::start(self.configs[&number].clone()).expect("a cluster of this test"));
+    }
+
+    fn stop(&mut self, number: u64) {
+        self.servers.remove(&number).expect("a cluster of this test").stop().expect("a cluster of this test");
+    }
+
+    fn client(&self, number: u64) -> Client {
+        Client::connect(self.servers[&number].address().expect("a cluster of this test"))
+    }
+
+    fn line(&self, number: u64, line: &str) -> String {
+        self.client(number).line(line)
+    }
+
+    /// RAFT.STATUS by its fields; `_` is nothing.
+    fn status(&self, number: u64) -> BTreeMap<String, String> {
+        let mut client = self.client(number);
+        client.send(&["RAFT.STATUS"]);
+        let reply = client.receive();
+        let text = String::from_utf8(reply).expect("a cluster of this test");
+        let mut items = Vec::new();
+        let mut lines = text.split("\r\n").skip(1);
+        while let Some(line) = lines.next() {
+            match line.split_at_checked(1) {
+                Some(("$", "-1")) => items.push("_".to_string()),
+                Some(("$", _)) => items.push(lines.next().expect("a cluster of this test").to_string()),
+                Some((":", number)) => items.push(number.to_string()),
+                _ => {}
+            }
+        }
+        items.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+    }
+
+    fn wait_status(&self, number: u64, is_right: impl Fn(&BTreeMap<String, String>) -> bool) {
+        wait_until(|| is_right(&self.status(number)));
+    }
+
+    fn leader(&self) -> u64 {
+        let mut found = 0;
+        let numbers: Vec<u64> = self.servers.keys().copied().collect();
+        wait_until(|| {
+            let leader = numbers.iter().find(|&&number| self.status(number)["role"] == "leader");
+            found = leader.copied().unwrap_or(0);
+            found > 0
+        });
+        found
+    }
+
+    fn follower(&self) -> u64 {
+        let leader = self.leader();
+        self.servers.keys().copied().find(|&number| number != leader).expect("a cluster of this test")
+    }
+
+    /// All replicas have the same state, and end. What they have stored stays until the result
+    /// goes.
+    fn finish(mut self) -> TempDir {
+        let some = *self.servers.keys().next().expect("a cluster of this test");
+        assert_eq!(self.line(some, "RAFT.HASH"), "+OK");
+        while let Some((_, server)) = self.servers.pop_first() {
+            server.stop().expect("a cluster of this test");
+        }
+        self.directory
+    }
+}
+
+#[test]
+fn every_node_writes_and_reads() {
+    let mut cluster = Cluster::start(3, |_| {});
+    for (number, line, reply) in [
+        (1, "SET a 1", "+OK"),
+        (2, "INCRBY a 5", ":6"),
+        (3, "GET a", "$1 6"),
+        (3, "RPUSH l x y z", ":3"),
+        (1, "LRANGE l 0 -1", "*3 $1 x $1 y $1 z"),
+        (2, "HSET h f v", ":1"),
+        (3, "HGETALL h", "*2 $1 f $1 v"),
+        (1, "INCR l", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (2, "NOSUCH", "-ERR unknown command \\'NOSUCH\\', with args beginning with:"),
+        (3, "SWAPDB 0 3", "+OK"),
+        (1, "GET a", "$-1"),
+        (2, "SWAPDB 0 3", "+OK"),
+        (3, "DBSIZE", ":3"),
+    ] {
+        assert_eq!(cluster.line(number, line), reply, "{line}");
+    }
+    // A pipeline with reads and writes keeps its order, and its logical database.
+    let mut client = cluster.client(cluster.follower());
+    for line in ["SET p 1", "GET p", "SELECT 2", "SET p 2", "GET p", "PING", "APPEND p x", "SELECT 0", "GET p"] {
+        client.send(&support::words(line));
+    }
+    let replies: Vec<String> = (0..9).map(|_| shown(&client.receive())).collect();
+    assert_eq!(replies, ["+OK", "$1 1", "+OK", "+OK", "$1 2", "+PONG", ":2", "+OK", "$1 1"]);
+    // The leader goes, and comes back.
+    let leader = cluster.leader();
+    cluster.stop(leader);
+    let follower = cluster.follower();
+    assert_eq!(cluster.line(follower, "INCR a"), ":7");
+    cluster.boot(leader);
+    assert_eq!(cluster.line(leader, "INCR a"), ":8");
+    // All go, and come back.
+    (1..=3).for_each(|number| cluster.stop(number));
+    (1..=3).for_each(|number| cluster.boot(number));
+    assert_eq!(cluster.line(2, "GET a"), "$1 8");
+    cluster.finish();
+}
+
+#[test]
+fn transactions_are_atomic_and_watch() {
+    let cluster = Cluster::start(3, |_| {});
+    let (mut one, mut two) = (cluster.client(1), cluster.client(2));
+    for (line, reply) in [
+        ("MULTI", "+OK"),
+        ("SET a 1", "+QUEUED"),
+        ("SELECT 1", "+QUEUED"),
+        ("RPUSH a x", "+QUEUED"),
+        ("LRANGE a 0 -1", "+QUEUED"),
+        ("BLPOP none 0", "+QUEUED"),
+        ("PING", "+QUEUED"),
+        ("EXEC", "*6 +OK +OK :1 *1 $1 x *-1 +PONG"),
+        ("SELECT 0", "+OK"),
+    ] {
+        assert_eq!(one.line(line), reply, "{line}");
+    }
+    // A change by another node, of any type, is noticed.
+    for change in ["SET a 2", "DEL a", "HSET a f v", "HSET a f w", "EXPIRE a 100", "SADD other x"] {
+        let is_watched = !change.contains("other");
+        assert_eq!(one.line("WATCH a b"), "+OK");
+        assert!(!two.line(change).starts_with('-'), "{change}");
+        one.line("MULTI");
+        one.line("INCR done");
+        assert_eq!(one.line("EXEC") == "*-1", is_watched, "{change}");
+    }
+    assert_eq!(two.line("GET done"), "$1 1");
+    // A transaction that is not executed does nothing to the connection either.
+    for (change, reply) in [("SET a 3", "*-1"), ("SET c 3", "*4 +OK :1 +OK $-1")] {
+        assert_eq!(one.line("WATCH a"), "+OK");
+        two.line(change);
+        for line in ["MULTI", "SELECT 3", "INCR done", "CLIENT SETNAME changed", "GET a"] {
+            assert!(one.line(line).starts_with('+'), "{line}");
+        }
+        assert_eq!(one.line("EXEC"), reply);
+        assert_eq!(one.line("CLIENT GETNAME"), if reply == "*-1" { "$-1" } else { "$7 changed" });
+    }
+    assert_eq!((one.line("SELECT 0"), one.line("CLIENT SETNAME one")), ("+OK".into(), "+OK".into()));
+    assert_eq!(one.line("WATCH a"), "+OK");
+    two.line("DEL a");
+    assert_eq!(one.line("UNWATCH"), "+OK");
+    assert_eq!((one.line("MULTI"), one.line("EXEC")), ("+OK".into(), "*0".into()));
+    assert_eq!(
+        (one.line("MULTI"), one.line("GET")),
+        ("+OK".into(), "-ERR wrong number of arguments for \\'get\\' command".into())
+    );
+    assert_eq!(one.line("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
+    cluster.finish();
+}
+
+#[test]
+fn clients_wait_for_keys_of_other_nodes() {
+    let cluster = Cluster::start(3, |_| {});
+    let mut waiting = cluster.client(3);
+    let is_blocked = |count: usize| {
+        wait_until(|| cluster.line(3, "INFO clients").contains(&format!("blocked_clients:{count}")));
+    };
+    waiting.send(&["BLPOP", "q", "r", "0"]);
+    is_blocked(1);
+    assert_eq!(cluster.line(1, "RPUSH r x"), ":1");
+    assert_eq!(shown(&waiting.receive()), "*2 $1 r $1 x");
+    assert_eq!(waiting.line("BZPOPMIN z 0.05"), "*-1");
+    let id = waiting.line("CLIENT ID");
+    waiting.send(&["BLMOVE", "q", "t", "LEFT", "LEFT", "0"]);
+    is_blocked(1);
+    assert_eq!(cluster.line(3, &format!("CLIENT UNBLOCK {} ERROR", &id[1..])), ":1");
+    assert_eq!(shown(&waiting.receive()), "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    // What is swapped in is filled, too.
+    waiting.send(&["BLPOP", "q", "0"]);
+    is_blocked(1);
+    let mut other = cluster.client(2);
+    for line in ["SELECT 5", "RPUSH q y", "SWAPDB 0 5"] {
+        assert!(!other.line(line).starts_with('-'));
+    }
+    assert_eq!(shown(&waiting.receive()), "*2 $1 q $1 y");
+    cluster.finish();
+}
+
+/// A client that sends its last commands and goes: it takes nothing that comes later.
+#[test]
+fn clients_that_have_gone_take_nothing() {
+    let cluster = Cluster::start(1, |_| {});
+    for lines in ["PING\r\nBLPOP q 0\r\n", "CLIENT REPLY OFF\r\nBLPOP q 0\r\nBLMOVE q r LEFT LEFT 0\r\nBLPOP q 0\r\n"] {
+        let mut stream = TcpStream::connect(cluster.servers[&1].address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.write_all(lines.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut replies = String::new();
+        stream.read_to_string(&mut replies).expect("the connection ends");
+        assert_eq!(replies, if lines.starts_with("PING") { "+PONG\r\n" } else { "" });
+    }
+    assert_eq!(cluster.line(1, "RPUSH q x"), ":1");
+    assert_eq!(cluster.line(1, "LLEN q"), ":1");
+    cluster.finish();
+}
+
+/// Of many clients that wait for a key, a push has few more write than it serves.
+#[test]
+fn a_push_does_not_wake_all() {
+    const CLIENTS: usize = 12;
+    let cluster = Cluster::start(1, |_| {});
+    let wait_blocked = |count: usize| {
+        wait_until(|| cluster.line(1, "INFO clients").ends_with(&format!("blocked_clients:{count}")));
+    };
+    let mut waiting = Vec::new();
+    for count in 1..=CLIENTS {
+        let mut client = cluster.client(1);
+        client.send(&["BLPOP", "q", "other", "0"]);
+        wait_blocked(count);
+        waiting.push(client);
+    }
+    let last = || cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let before = last();
+    assert_eq!(cluster.line(1, "RPUSH q a"), ":1");
+    assert_eq!(shown(&waiting.remove(0).receive()), "*2 $1 q $1 a");
+    assert_eq!(cluster.line(1, "RPUSH q b c d"), ":3");
+    wait_blocked(CLIENTS - 4);
+    assert_eq!(cluster.line(1, "DBSIZE"), ":0");
+    // Two pushes, an attempt for each and behind each client that was served, and new sessions of
+    // the log for those that come at the same time.
+    let written = last() - before;
+    assert!(written <= 2 + 2 + 4 + 4, "{written}");
+    // Those that go do not take the place of the next.
+    waiting.drain(4..8);
+    assert_eq!(cluster.line(1, "RPUSH other x y z"), ":3");
+    wait_until(|| cluster.line(1, "DBSIZE") == ":0");
+    cluster.finish();
+}
+
+/// Long replies of a pipeline are in several entries, and those of a transaction have a limit.
+#[test]
+fn long_replies_are_no_long_entries() {
+    let cluster = Cluster::start(3, |_| {});
+    let mut client = cluster.client(cluster.follower());
+    assert_eq!(client.line("SETRANGE big 1048575 x"), ":1048576");
+    let last = |cluster: &Cluster| cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let before = last(&cluster);
+    let mut pipeline = String::new();
+    for number in 1..=12 {
+        pipeline += &format!("GET big\r\nSET n {number}\r\nGET n\r\n");
+    }
+    client.stream.write_all(pipeline.as_bytes()).unwrap();
+    for number in 1..=12 {
+        assert_eq!(client.receive().len(), (1 << 20) + "$1048576\r\n\r\n".len());
+        assert_eq!(shown(&client.receive()), "+OK");
+        assert!(shown(&client.receive()).ends_with(&format!(" {number}")));
+    }
+    wait_until(|| last(&cluster) >= before + 12);
+    // A pipeline that only reads.
+    client.stream.write_all("GET big\r\nGET n\r\n".repeat(5).as_bytes()).unwrap();
+    for _ in 0..5 {
+        assert_eq!(client.receive().len(), (1 << 20) + "$1048576\r\n\r\n".len());
+        assert_eq!(shown(&client.receive()), "$2 12");
+    }
+    for (count, is_refused) in [(3, false), (64, true)] {
+        assert_eq!(client.line("MULTI"), "+OK");
+        client.line("INCR n");
+        (0..count).for_each(|_| drop(client.line("GET big")));
+        client.send(&["EXEC"]);
+        let reply = client.receive();
+        assert_eq!(reply.starts_with(b"-ERR the replicas refuse"), is_refused, "{}", shown(&reply[..20]));
+    }
+    assert_eq!(client.line("GET n"), "$2 13");
+    cluster.finish();
+}
+
+/// Nothing is written but what lets time go on.
+#[test]
+fn keys_expire_by_the_time_of_the_leader() {
+    let cluster = Cluster::start(3, |_| {});
+    for line in ["SET a 1 PX 300", "RPUSH l x", "PEXPIRE l 300", "SET b 1"] {
+        assert!(!cluster.line(2, line).starts_with('-'));
+    }
+    for number in 1..=3 {
+        wait_until(|| cluster.line(number, "MGET a b") == "*2 $-1 $1 1");
+        wait_until(|| cluster.line(number, "EXISTS l") == ":0");
+    }
+    // When nothing can expire any more, nothing more is written.
+    let mut last = 0;
+    wait_until(|| {
+        let now = cluster.status(1)["last-log"].parse().unwrap();
+        let is_still = now == last;
+        last = now;
+        is_still
+    });
+    assert_eq!(cluster.line(3, "DBSIZE"), ":1");
+    cluster.finish();
+}
+
+#[test]
+fn clients_of_redis_cluster_are_redirected() {
+    let cluster = Cluster::start(3, |cluster| cluster.followers = Followers::Redirect);
+    let (leader, follower) = (cluster.leader(), cluster.follower());
+    let address = cluster.configs[&leader].cluster.as_ref().unwrap().advertise.clone();
+    let mut client = cluster.client(follower);
+    assert_eq!(client.line("SET foo 1"), format!("-MOVED 12182 {}", address.client()));
+    assert_eq!(cluster.line(leader, "SET foo 1"), "+OK");
+    assert_eq!(client.line("GET foo"), "$1 1");
+    // As of Redis Cluster: the command has the error, from which a client learns where to go.
+    assert_eq!(client.line("MULTI"), "+OK");
+    assert_eq!(client.line("GET foo"), "+QUEUED");
+    assert_eq!(client.line("SET foo 2"), format!("-MOVED 12182 {}", address.client()));
+    assert!(client.line("EXEC").starts_with("-EXECABORT"));
+    let mut late = cluster.client(leader);
+    assert_eq!((late.line("MULTI"), late.line("SET foo 4")), ("+OK".into(), "+QUEUED".into()));
+    for line in ["READONLY", "READWRITE", "ASKING"] {
+        assert_eq!(client.line(line), "+OK");
+    }
+    assert!(client.line("HELLO").contains("$4 mode $7 cluster"), "{}", client.line("HELLO"));
+    assert!(client.line("INFO cluster").contains("cluster_enabled:1"));
+    assert!(client.line("CLUSTER INFO").contains("cluster_state:ok"));
+    assert_eq!(client.line("CLUSTER KEYSLOT foo"), ":12182");
+    assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 12182"), ":1");
+    assert_eq!(client.line("CLUSTER GETKEYSINSLOT 12182 10"), "*1 $3 foo");
+    let slots = client.line("CLUSTER SLOTS");
+    assert!(slots.starts_with(&format!("*1 *5 :0 :16383 *4 $9 127.0.0.1 :{}", address.port)), "{slots}");
+    assert_eq!(client.line("CLUSTER NODES").matches("0-16383").count(), 1);
+    assert!(client.line("CLUSTER SHARDS").contains("$6 master"));
+    assert!(cluster.line(leader, "ROLE").starts_with("*3 $6 master"));
+    assert!(client.line("ROLE").starts_with("*5 $5 slave"));
+    // The leadership moves.
+    assert_eq!(client.line(&format!("RAFT.TRANSFER {follower}")), "+OK");
+    cluster.wait_status(follower, |status| status["role"] == "leader");
+    assert_eq!(client.line("SET foo 3"), "+OK");
+    cluster.wait_status(leader, |status| status["leader"] == follower.to_string());
+    assert!(late.line("EXEC").starts_with("-MOVED 12182"));
+    assert_eq!(late.line("EXEC"), "-ERR EXEC without MULTI");
+    // The replies before the error keep their place.
+    late.stream.write_all(b"GET foo\r\nSET foo 5\r\nGET foo\r\n").unwrap();
+    let replies: Vec<String> = (0..3).map(|_| shown(&late.receive())).collect();
+    assert!(replies[0] == "$1 3" && replies[1].starts_with("-MOVED") && replies[2] == "$1 3", "{replies:?}");
+    cluster.finish();
+}
+
+/// A node that comes later gets what the log has let go as a snapshot.
+#[test]
+fn members_are_replaced() {
+    let mut cluster = Cluster::prepare(4, |cluster| cluster.snapshot_entries = 30);
+    (1..=4).for_each(|number| cluster.boot(number));
+    let members: Vec<String> = (1..=3).map(|number| cluster.member(number)).collect();
+    assert_eq!(cluster.line(2, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+    assert!(cluster.line(2, &format!("RAFT.INIT {}", members.join(" "))).starts_with("-ERR the node is not empty"));
+    let leader = cluster.leader();
+    wait_until(|| {
+        assert_eq!(cluster.line(leader, "INCR n").chars().next(), Some(':'));
+        cluster.status(leader)["purged"] != "0"
+    });
+    assert_eq!(cluster.line(leader, "RPUSH l a b"), ":2");
+    assert!(cluster.line(1, "RAFT.PROMOTE 4").contains("RAFT.ADD it first"));
+    let member = cluster.member(4);
+    let follower = cluster.follower();
+    assert_eq!(cluster.line(follower, &format!("RAFT.ADD {member}")), "+OK");
+    assert_eq!(cluster.line(follower, &format!("RAFT.ADD {member}")), "+OK");
+    assert!(cluster.line(follower, "RAFT.ADD 4 127.0.0.1:1@2").contains("is a member"));
+    wait_until(|| cluster.line(1, "RAFT.PROMOTE 4") == "+OK");
+    cluster.wait_status(4, |status| status["snapshot"] != "0" && status["role"] == "follower");
+    // The node that goes is the leader.
+    assert_eq!(cluster.line(4, &format!("RAFT.REMOVE {leader}")), "+OK");
+    cluster.stop(leader);
+    let left = cluster.status(4);
+    assert_eq!((left["voters"].split(',').count(), left["learners"].as_str()), (3, ""));
+    let counted = cluster.line(4, "GET n");
+    assert_eq!(cluster.line(4, "LRANGE l 0 -1"), "*2 $1 a $1 b");
+    assert!(cluster.line(4, "INCR n").starts_with(':'), "{counted}");
+    cluster.finish();
+}
+
+/// A cluster of three that begins with the data in a directory.
+fn begin_with(source: &Path) -> Cluster {
+    let mut cluster = Cluster::prepare(3, |cluster| cluster.import = (cluster.node == 1).then(|| source.into()));
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "LRANGE l 0 -1"), "*1 $1 x");
+    for number in 2..=3 {
+        cluster.boot(number);
+        let member = cluster.member(number);
+        assert_eq!(cluster.line(1, &format!("RAFT.ADD {member}")), "+OK");
+        wait_until(|| cluster.line(number, &format!("RAFT.PROMOTE {number}")) == "+OK");
+    }
+    let mut client = cluster.client(3);
+    assert_eq!(client.line("LRANGE l 0 -1"), "*1 $1 x");
+    assert_eq!(client.line("RPUSH l y"), ":2");
+    assert_eq!((client.line("RPOP l"), client.line("SELECT 1")), ("$1 y".into(), "+OK".into()));
+    assert_eq!((client.line("MGET a e"), client.line("HGET h f")), ("*2 $1 1 $1 1".into(), "$1 v".into()));
+    // It is there now.
+    cluster.stop(1);
+    let again = Server::start(cluster.configs[&1].clone()).expect_err("an import over data");
+    assert!(again.to_string().contains("new directory"), "{again}");
+    cluster.configs.get_mut(&1).and_then(|config| config.cluster.as_mut()).expect("its configuration").import = None;
+    cluster.boot(1);
+    cluster
+}
+
+/// A server on its own becomes a cluster, and so does the state of a node of it.
+#[test]
+fn a_cluster_begins_with_data() {
+    let mut alone = support::TestServer::start();
+    let mut client = alone.client();
+    for line in ["SET a 1", "HSET h f v", "SELECT 1", "RPUSH l x", "SWAPDB 0 1", "SET e 1 PX 60000"] {
+        assert!(!client.line(line).starts_with('-'), "{line}");
+    }
+    alone.stop();
+    let first = begin_with(&alone.config.directory);
+    let text = first.line(1, "INFO persistence");
+    let place = text.split("raft_state_directory:").nth(1).unwrap().split(' ').next().unwrap();
+    let place = std::path::PathBuf::from(place);
+    let directory = first.finish();
+    begin_with(&place).finish();
+    drop(directory);
+    let empty = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::prepare(1, |cluster| cluster.import = Some(empty.path().join("none")));
+    assert!(Server::start(cluster.configs.remove(&1).unwrap()).unwrap_err().to_string().contains("esker serve"));
+}
+
+#[test]
+fn a_node_without_a_cluster_says_so() {
+    let mut cluster = Cluster::prepare(1, |cluster| cluster.election_ms = 200);
+    cluster.configs.get_mut(&1).unwrap().metrics = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    cluster.boot(1);
+    let page = |cluster: &Cluster, path: &str| {
+        let mut stream = TcpStream::connect(cluster.servers[&1].metrics_address().unwrap()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    };
+    let ready = page(&cluster, "/health/ready");
+    assert!(ready.contains(" 503 ") && ready.contains("there is no leader"), "{ready}");
+    let mut client = cluster.client(1);
+    for line in ["SET a 1", "GET a"] {
+        assert!(client.line(line).starts_with("-CLUSTERDOWN"), "{line}");
+    }
+    assert_eq!(client.line("READONLY"), "+OK");
+    assert_eq!(client.line("GET a"), "$-1");
+    for line in ["RAFT.ADD 2 127.0.0.1:1@2", "RAFT.INIT 2 127.0.0.1:1@2", "RAFT.INIT 1 nowhere", "RAFT.PROMOTE x"] {
+        assert!(client.line(line).starts_with("-ERR"), "{line}");
+    }
+    // A cluster of one.
+    assert_eq!(client.line(&format!("RAFT.INIT {}", cluster.member(1))), "+OK");
+    assert!(page(&cluster, "/health/ready").contains(" 200 "));
+    let metrics = page(&cluster, "/metrics");
+    assert!(metrics.contains("\nraft_leader 1\n") && metrics.contains("\nraft_voters 1\n"), "{metrics}");
+    assert_eq!(client.line("SET a 1"), "+OK");
+    assert!(client.line("RAFT.REMOVE 1").contains("only voter"));
+    cluster.finish();
+}
+
+/// Random commands at random nodes: all replicas come to the same state.
+#[test]
+fn replicas_stay_the_same() {
+    const TEMPLATES: [&str; 22] = [
+        "SET K V",
+        "SET K V PX 30",
+        "GET K",
+        "INCR K",
+        "APPEND K V",
+        "DEL K",
+        "PEXPIRE K 20",
+        "RENAME K K",
+        "COPY K K",
+        "HSET K V V",
+        "HRANDFIELD K",
+        "SADD K V V",
+        "SPOP K",
+        "SPOP K 2",
+        "SRANDMEMBER K -3",
+        "ZADD K 1 V 2 V",
+        "ZPOPMIN K",
+        "RPUSH K V V",
+        "LMOVE K K LEFT RIGHT",
+        "SWAPDB 0 1",
+        "SUNIONSTORE K K K",
+        "OBJECT ENCODING K",
+    ];
+    let seed: u64 = std::env::var("ESKER_SEED").map_or(1, |seed| seed.parse().unwrap());
+    println!("ESKER_SEED={seed}");
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |end: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % end
+    };
+    let mut cluster = Cluster::start(3, |cluster| cluster.snapshot_entries = 200);
+    let mut clients: Vec<Client> = (1..=3).map(|number| cluster.client(number)).collect();
+    for round in 0..900 {
+        let template = TEMPLATES[below(TEMPLATES.len() as u64) as usize];
+        let words: Vec<String> = template
+            .split(' ')
+            .map(|word| match word {
+                "K" => char::from(b'a' + below(8) as u8).to_string(),
+                "V" => below(9).to_string(),
+                word => word.to_string(),
+            })
+            .collect();
+        clients[below(3) as usize].call(&words);
+        if round % 300 == 299 {
+            assert_eq!(cluster.line(1, "RAFT.HASH"), "+OK");
+            let number = 1 + below(3);
+            cluster.stop(number);
+            cluster.boot(number);
+            clients = (1..=3).map(|number| cluster.client(number)).collect();
+        }
+    }
+    cluster.finish();
+}
+
+fn pem(directory: &Path, name: &str, text: &str) -> std::path::PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+/// With TLS only nodes with a certificate of the authority talk to each other.
+#[test]
+fn nodes_show_certificates() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = parameters.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(parameters, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+    let certificate = certificate.signed_by(&key, &issuer).unwrap();
+    let files = ClusterTlsFiles {
+        certificate: pem(directory.path(), "node.pem", &certificate.pem()),
+        key: pem(directory.path(), "node.key", &key.serialize_pem()),
+        authority: pem(directory.path(), "authority.pem", &authority.pem()),
+    };
+    // The fourth node has none.
+    let mut cluster = Cluster::prepare(4, |cluster| cluster.tls = (cluster.node < 4).then(|| files.clone()));
+    (1..=4).for_each(|number| cluster.boot(number));
+    let members: Vec<String> = (1..=3).map(|number| cluster.member(number)).collect();
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+    assert_eq!(cluster.line(3, "SET a 1"), "+OK");
+    let member = cluster.member(4);
+    assert_eq!(cluster.line(2, &format!("RAFT.ADD {member}")), "+OK");
+    assert!(cluster.line(2, "RAFT.PROMOTE 4").contains("entries behind"));
+    assert_eq!(cluster.status(4)["term"], "0");
+    assert_eq!(cluster.line(1, "RAFT.REMOVE 4"), "+OK");
+    cluster.stop(4);
+    let broken = ClusterTlsFiles { key: directory.path().join("none"), ..files };
+    let mut config = cluster.configs[&4].clone();
+    config.directory = cluster.directory.path().join("5");
+    config.cluster.as_mut().unwrap().tls = Some(broken);
+    assert!(Server::start(config).unwrap_err().to_string().contains("none"));
+    cluster.finish();
+}
