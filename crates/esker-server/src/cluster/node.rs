@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::commands::Commands;
 use super::config::ClusterConfig;
+use super::identity::Identity;
 use super::notices::Notices;
 use super::peers::Peers;
 use super::planted::Planted;
@@ -52,6 +53,8 @@ pub struct Node {
     pub machine: Machine,
     /// The log.
     pub log: LogStore,
+    /// Which node of which cluster it is.
+    pub identity: Arc<Identity>,
     /// The other nodes.
     pub peers: Arc<Peers>,
     /// Who waits for keys.
@@ -64,6 +67,8 @@ pub struct Node {
     pub barriers: mpsc::UnboundedSender<BarrierRequest>,
     /// The latest expiry that the state has, in milliseconds since the epoch.
     pub latest_expiry_ms: Arc<AtomicU64>,
+    /// The time of the newest payload that was applied, in milliseconds since the epoch.
+    pub time_ms: Arc<AtomicU64>,
     /// A fault, in tests.
     pub planted: Arc<Planted>,
     /// What random replies are drawn from.

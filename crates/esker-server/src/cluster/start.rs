@@ -2,6 +2,7 @@
 
 use super::commands::Commands;
 use super::config::ClusterConfig;
+use super::identity::{Identity, cluster_number};
 use super::network::Network;
 use super::node::Node;
 use super::notices::Notices;
@@ -76,28 +77,35 @@ pub async fn start(
     }
     let (notices, planted) = (Arc::new(Notices::default()), Arc::new(Planted::default()));
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
-    let latest_expiry_ms = commands.latest_expiry_ms();
+    let (latest_expiry_ms, time_ms) = (commands.latest_expiry_ms(), commands.time_ms());
     let (node, place) = (config.clone(), directory.to_path_buf());
     // Opening reads the log of the engine, which may take a while.
     let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, budget)).await;
-    let (log_db, log, machine) = opened.map_err(|error| error.to_string())??;
-    let peers = Arc::new(Peers::new(connector, Arc::clone(&planted)));
+    let (log_db, log, machine, identity) = opened.map_err(|error| error.to_string())??;
+    let identity = Arc::new(identity);
+    let mut seeds = Random::new(seed);
+    if config.import.is_some() {
+        identity.join(cluster_number(&mut seeds)).map_err(|error| error.to_string())?;
+    }
+    let peers = Arc::new(Peers::new(Arc::clone(&identity), connector, Arc::clone(&planted)));
     let network = Network(Arc::clone(&peers));
     let raft = Raft::new(config.node, raft_config, network, log.clone(), machine.clone()).await;
     let raft = raft.map_err(|error| error.to_string())?;
     let (barriers, requests) = mpsc::unbounded_channel();
-    let (sessions, seeds) = (Mutex::default(), Mutex::new(Random::new(seed)));
+    let (sessions, seeds) = (Mutex::default(), Mutex::new(seeds));
     let node = Arc::new(Node {
         config,
         raft,
         machine,
         log,
+        identity,
         peers,
         notices,
         databases,
         sessions,
         barriers,
         latest_expiry_ms,
+        time_ms,
         planted,
         seeds,
     });
@@ -109,7 +117,7 @@ pub async fn start(
     Ok(Running { node, log_db, tasks })
 }
 
-type Opened = (Db, LogStore, StateMachine<Commands>);
+type Opened = (Db, LogStore, StateMachine<Commands>, Identity);
 
 fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Option<usize>) -> Result<Opened, String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -120,6 +128,7 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
     // The log is written and read in order, and needs little; the caches are those of the state.
     let log_db = Db::open(directory.join("log"), options(1)).map_err(|error| error.to_string())?;
     let log = LogStore::open(&log_db, config.node, Executor::BlockingThreads).map_err(|error| error.to_string())?;
+    let identity = Identity::open(&log_db, config.node).map_err(|error| error.to_string())?;
     let state = StateOptions::default().database(options(7));
     let place = directory.join("state");
     let machine = match &config.import {
@@ -132,7 +141,7 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
     };
     let machine = machine.map_err(|error| error.to_string())?;
     machine.reconcile(&log).map_err(|error| error.to_string())?;
-    Ok((log_db, log, machine))
+    Ok((log_db, log, machine, identity))
 }
 
 impl Running {

@@ -8,7 +8,7 @@ use super::descriptors::limit_clients;
 use super::error::ServerError;
 use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
-use super::http;
+use super::http::{self, Database};
 use super::shared::Shared;
 use super::tls;
 use crate::cluster::{self, ClusterConfig, Running};
@@ -199,8 +199,6 @@ impl Server {
     }
 }
 
-/// The engine's database of the moment, which the snapshot of a leader may replace.
-type Database = Arc<dyn Fn() -> esker::Db + Send + Sync>;
 /// What executes commands, and what it executes them on.
 type Started = (JoinHandle<()>, Store, Database);
 
@@ -387,7 +385,7 @@ impl Accepting {
 
     async fn answer(self, listener: TcpListener, database: Database) {
         while let Some((stream, _)) = self.next(&listener).await {
-            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), database()));
+            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), Arc::clone(&database)));
         }
     }
 }
