@@ -98,20 +98,20 @@ impl Node {
         }
     }
 
-    /// Whether the node has shown to this leader that it is there, a moment ago.
-    fn is_alive(&self, id: u64) -> bool {
-        let silence = Duration::from_millis(self.config.election_ms.saturating_mul(2));
+    /// Whether the node has shown to this leader that it is there, since that moment.
+    fn is_alive(&self, id: u64, since: Instant) -> bool {
         let metrics = self.metrics();
-        let last = metrics.heartbeat.as_ref().and_then(|nodes| nodes.get(&id));
-        id == self.config.node || last.is_some_and(|last| last.as_ref().is_some_and(|last| last.elapsed() < silence))
+        let last = metrics.heartbeat.as_ref().and_then(|nodes| nodes.get(&id)).copied().flatten();
+        id == self.config.node || last.is_some_and(|last| last.elapsed() < since.elapsed())
     }
 
     /// Waits until these nodes show that they are there, which they do several times in the time
     /// of an election.
     async fn wait_alive(&self, are_there: impl Fn(&[u64]) -> bool, nodes: &BTreeSet<u64>) -> Changed {
-        let deadline = Instant::now() + self.patience();
+        let began = Instant::now();
+        let deadline = began + self.patience();
         loop {
-            let (alive, silent): (Vec<u64>, Vec<u64>) = nodes.iter().partition(|&&id| self.is_alive(id));
+            let (alive, silent): (Vec<u64>, Vec<u64>) = nodes.iter().partition(|&&id| self.is_alive(id, began));
             if are_there(&alive) {
                 return Ok(());
             }
