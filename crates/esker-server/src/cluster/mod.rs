@@ -41,5 +41,5 @@ pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 pub use planted::Fault;
 pub use proposals::ProposeError;
 pub use slots::{SLOTS, slot_of};
-pub use start::{Running, start};
+pub use start::{Running, StartError, start};
 pub use status::{Member, Role, Status};

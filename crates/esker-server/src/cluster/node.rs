@@ -115,6 +115,23 @@ impl Node {
         self.seeds.lock().next()
     }
 
+    /// Returns when the replica does nothing any more: why, and whether it has another state than
+    /// the others.
+    pub async fn stopped(&self) -> (String, bool) {
+        let mut metrics = self.raft.metrics();
+        let why = loop {
+            if let Some(why) = self.failure() {
+                break why;
+            }
+            if metrics.changed().await.is_err() {
+                break "the replica has ended".into();
+            }
+        };
+        let machine = self.machine.clone();
+        let diverged = tokio::task::spawn_blocking(move || machine.has_diverged()).await;
+        (why, diverged.is_ok_and(|diverged| diverged.unwrap_or(false)))
+    }
+
     /// Why the replica does nothing any more, if it does not.
     pub fn failure(&self) -> Option<String> {
         let metrics = self.raft.metrics();

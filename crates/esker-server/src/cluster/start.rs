@@ -11,7 +11,7 @@ use super::planted::Planted;
 use super::{barrier, import, ticks, tls, transport};
 use crate::store::Random;
 use esker::{Db, Options};
-use esker_raft::{Executor, LogStore, StateMachine, StateOptions};
+use esker_raft::{Error, Executor, LogStore, StateMachine, StateOptions};
 use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -25,6 +25,21 @@ use tokio::task::JoinHandle;
 const TRANSFER: Duration = Duration::from_secs(2);
 /// The least budget that an engine is given.
 const LEAST_BUDGET: usize = 16 << 20;
+
+/// Why a node does not start; the text says what to do.
+#[derive(Debug)]
+pub enum StartError {
+    /// Its state was found to be another one than that of the others.
+    Diverged(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for StartError {
+    fn from(text: String) -> StartError {
+        StartError::Failed(text)
+    }
+}
 
 /// A node that runs.
 pub struct Running {
@@ -60,13 +75,13 @@ fn raft_config(config: &ClusterConfig) -> Result<Arc<Config>, String> {
 /// Opens log and state in the directory, and takes part in the cluster.
 ///
 /// # Errors
-/// A text that says what to do.
+/// [`StartError`].
 pub async fn start(
     directory: &Path,
     config: ClusterConfig,
     (databases, budget): (usize, Option<usize>),
     seed: u64,
-) -> Result<Running, String> {
+) -> Result<Running, StartError> {
     let raft_config = raft_config(&config)?;
     let ends = config.tls.as_ref().map(tls::ends).transpose()?;
     let (acceptor, connector) = ends.unzip();
@@ -119,7 +134,12 @@ pub async fn start(
 
 type Opened = (Db, LogStore, StateMachine<Commands>, Identity);
 
-fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Option<usize>) -> Result<Opened, String> {
+fn open(
+    directory: &Path,
+    config: &ClusterConfig,
+    commands: Commands,
+    budget: Option<usize>,
+) -> Result<Opened, StartError> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let options = |share: usize| match budget {
         Some(bytes) => Options::default().memory_budget_bytes((bytes / 8 * share).max(LEAST_BUDGET)),
@@ -139,7 +159,10 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
             imported.and_then(|(machine, last)| log.begin_behind(last).map(|()| machine))
         }
     };
-    let machine = machine.map_err(|error| error.to_string())?;
+    let machine = machine.map_err(|error| match error {
+        Error::Stopped { why } => StartError::Diverged(why),
+        other => StartError::Failed(other.to_string()),
+    })?;
     machine.reconcile(&log).map_err(|error| error.to_string())?;
     Ok((log_db, log, machine, identity))
 }

@@ -2,6 +2,7 @@
 //! is noticed.
 
 use super::config::Config;
+use super::error::ServerError;
 use super::listener::Server;
 use crate::cluster::{Address, Call, ClusterConfig, CommandList, Fault, Node, Payload, ProposeError};
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 /// A cluster of three.
 struct Cluster {
     servers: Vec<Server>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 fn free_ports(count: usize) -> Vec<u16> {
@@ -49,7 +50,7 @@ impl Cluster {
             Server::start(config).unwrap()
         };
         let servers: Vec<Server> = (0..3).map(start).collect();
-        let cluster = Cluster { servers, _directory: directory };
+        let cluster = Cluster { servers, directory };
         let members: Vec<String> = (0..3).map(|node| format!("{} {}", node + 1, address(node))).collect();
         assert_eq!(cluster.line(0, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
         cluster
@@ -223,6 +224,29 @@ fn no_replica_stops_at_a_tie() {
         assert_eq!(cluster.node(node).failure(), None);
     }
     cluster.servers.into_iter().for_each(|server| drop(server.stop()));
+}
+
+/// The process of a replica with another state ends, and does not start again.
+#[test]
+fn a_replica_with_another_state_ends() {
+    let cluster = Cluster::start();
+    cluster.leader(&[0, 1, 2]);
+    let wrong = cluster.node(1);
+    wrong.planted.set(Fault::LocalClock, 100_000);
+    cluster.line(0, "SET x 1 PX 50000");
+    let compared = cluster.line(0, "RAFT.HASH");
+    assert!(compared.contains("node 2"), "{compared}");
+    let waited = cluster.servers[1].wait();
+    assert!(matches!(waited, Err(ServerError::Diverged(_))), "{waited:?}");
+    let mut config = Config::new(cluster.directory.path().join("1"));
+    config.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    config.cluster = Some(wrong.config.clone());
+    drop(wrong);
+    let Cluster { servers, directory } = cluster;
+    servers.into_iter().for_each(|server| drop(server.stop()));
+    let started = Server::start(config).map(drop);
+    assert!(matches!(started, Err(ServerError::Diverged(_))), "{started:?}");
+    drop(directory);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::executor::{Executor, Message};
 use super::http::{self, Database};
 use super::shared::Shared;
 use super::tls;
-use crate::cluster::{self, ClusterConfig, Running};
+use crate::cluster::{self, ClusterConfig, Running, StartError};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
@@ -144,14 +144,25 @@ impl Server {
     /// Returns when the process is told to end (SIGTERM, SIGINT), or a client has sent SHUTDOWN.
     ///
     /// # Errors
-    /// [`ServerError::System`] if signals cannot be received.
+    /// [`ServerError::System`] if signals cannot be received; [`ServerError::Stopped`] and
+    /// [`ServerError::Diverged`] when the node of a cluster does nothing any more.
     pub fn wait(&self) -> Result<(), ServerError> {
         self.runtime.block_on(async {
             tokio::select! {
                 signal = signalled() => signal.map_err(system("cannot receive signals")),
                 () = self.shared.wait_stop() => Ok(()),
+                error = self.replica_stopped() => Err(error),
             }
         })
+    }
+
+    /// Returns when the node of a cluster does nothing any more.
+    async fn replica_stopped(&self) -> ServerError {
+        let Some(node) = self.shared.cluster.get() else { return std::future::pending().await };
+        match node.stopped().await {
+            (why, true) => ServerError::Diverged(why),
+            (why, false) => ServerError::Stopped(why),
+        }
     }
 
     /// Finishes the commands that have come, sends their replies, and closes the database.
@@ -226,7 +237,10 @@ fn join_cluster(
     let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
     let started = cluster::start(directory, cluster, (*databases, *memory_budget_bytes), random());
     let node_runtime = runtime_of("esker-cluster")?;
-    let running = node_runtime.block_on(started).map_err(ServerError::Cluster)?;
+    let running = node_runtime.block_on(started).map_err(|error| match error {
+        StartError::Diverged(why) => ServerError::Diverged(why),
+        StartError::Failed(why) => ServerError::Cluster(why),
+    })?;
     let node = Arc::clone(&running.node);
     // It is set once, here.
     let _ = shared.cluster.set(Arc::clone(&node));
@@ -239,12 +253,13 @@ fn join_cluster(
 /// take, and fewer clients are served where that cannot be.
 ///
 /// # Errors
-/// Those of [`Server::start`] and [`Server::stop`].
+/// Those of [`Server::start`], [`Server::wait`] and [`Server::stop`].
 pub fn run(mut config: Config) -> Result<(), ServerError> {
     config.max_clients = limit_clients(config.max_clients);
     let server = Server::start(config)?;
-    server.wait()?;
-    server.stop()
+    let waited = server.wait();
+    let stopped = server.stop();
+    waited.and(stopped)
 }
 
 /// Has the server stop when the thread that holds it panics: [`Server::stop`] returns the error.
