@@ -11,8 +11,8 @@ pub enum Failure {
     Usage(String),
     /// The operation failed, or damage was found. Exit code 1.
     Operation(String),
-    /// The node of a cluster has another state than the others, and is not to be started again. Exit
-    /// code 3.
+    /// The node of a cluster has another state than the others, and is not to be started again.
+    /// Exit code 3.
     #[cfg(feature = "serve")]
     Diverged(String),
     /// The key is not there; holds its escaped form. Exit code 1.

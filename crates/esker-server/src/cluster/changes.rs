@@ -66,9 +66,13 @@ impl Node {
         if let Err(error) = self.raft.initialize(nodes).await {
             return Err(format!("the node is not empty: {error}"));
         }
-        // The members are set; commands wait for a leader by themselves.
+        // The members are set; commands wait for a leader by themselves. Before the entry with the
+        // members is committed, and so applied, they cannot be changed.
         let metrics = self.raft.wait(Some(self.patience()));
-        if let Err(error) = metrics.metrics(|metrics| metrics.current_leader.is_some(), "a leader").await {
+        if let Err(error) = metrics
+            .metrics(|metrics| metrics.current_leader.is_some() && metrics.last_applied.is_some(), "a leader")
+            .await
+        {
             tracing::warn!(%error, "the cluster is begun, and has no leader yet");
         }
         Ok(())

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 /// The keyspace, in the database of the log, and its record.
 const KEYSPACE: &str = "cluster";
 const RECORD: &str = "identity";
-/// The number of nobody: that of a cluster that is not known yet, and of whoever is at an address.
+/// The number of nobody: that of a cluster that is not known yet, and of any node at an
+/// address.
 pub const NOBODY: u64 = 0;
 
 /// The number of a new cluster.

@@ -17,8 +17,8 @@ pub enum ServerError {
     Tls(String),
     /// The node of a cluster does not start, or does not end as it should; see the text.
     Cluster(String),
-    /// The node of a cluster has stopped, as its device failed or is full; it is to be started again
-    /// when that is mended.
+    /// The node of a cluster has stopped, as its device failed or is full; it is to be started
+    /// again when that is mended.
     Stopped(String),
     /// The state of the node is not that of the others: it is not to be started again.
     Diverged(String),
