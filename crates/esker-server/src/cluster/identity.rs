@@ -95,3 +95,27 @@ impl Identity {
         Err(refusal)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_for_others_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open(directory.path(), esker::Options::default()).unwrap();
+        let identity = Identity::open(&db, 3).unwrap();
+        let is_admitted = |identity: &Identity, to, cluster| identity.check(&Header { to, cluster }).is_ok();
+        assert!(is_admitted(&identity, 3, 0) && is_admitted(&identity, 3, 7) && !is_admitted(&identity, 4, 0));
+        identity.join(7).unwrap();
+        // The first one counts.
+        identity.join(8).unwrap();
+        let again = Identity::open(&db, 3).unwrap();
+        for identity in [identity, again] {
+            assert_eq!(identity.header(1), Header { to: 1, cluster: 7 });
+            for (to, cluster, is_right) in [(3, 7, true), (3, 8, false), (3, 0, false), (4, 7, false)] {
+                assert_eq!(is_admitted(&identity, to, cluster), is_right, "{to} {cluster}");
+            }
+        }
+    }
+}
