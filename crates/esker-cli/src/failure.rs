@@ -11,6 +11,10 @@ pub enum Failure {
     Usage(String),
     /// The operation failed, or damage was found. Exit code 1.
     Operation(String),
+    /// The node of a cluster has another state than the others, and is not to be started again.
+    /// Exit code 3.
+    #[cfg(feature = "serve")]
+    Diverged(String),
     /// The key is not there; holds its escaped form. Exit code 1.
     Absent(String),
     /// The reader of our output has gone: not a failure of ours. Exit code 0, no message.
@@ -35,6 +39,8 @@ impl Failure {
         let (text, code) = match self {
             Failure::Usage(text) => (text, 2),
             Failure::Operation(text) => (text, 1),
+            #[cfg(feature = "serve")]
+            Failure::Diverged(text) => (text, 3),
             Failure::Absent(key) => (format!("not found: {key}"), 1),
             Failure::ClosedPipe => return ExitCode::SUCCESS,
         };

@@ -2,7 +2,8 @@
 //!
 //! Output goes to standard output, messages and progress to standard error. A failure is one line,
 //! `esker: <what>; <what to do>`, and an exit code: 0 success, 1 the key is absent, the operation
-//! failed or damage was found, 2 the command line cannot be understood.
+//! failed or damage was found, 2 the command line cannot be understood, 3 a node of a cluster has
+//! another state than the others.
 
 mod arguments;
 #[cfg(feature = "backup")]

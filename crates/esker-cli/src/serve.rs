@@ -202,6 +202,7 @@ impl Serve {
         run(config).map_err(|error| match error {
             ServerError::Config(text) => Failure::Usage(text),
             ServerError::System(what, error) => Failure::io(&what, &error),
+            ServerError::Diverged(text) => Failure::Diverged(text),
             other => Failure::Operation(other.to_string()),
         })
     }

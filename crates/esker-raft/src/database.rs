@@ -162,6 +162,11 @@ impl<A: Apply> StateDatabase<A> {
         self.progress.lock().stopped.as_ref().map_or(Ok(()), |why| Err(Error::Stopped { why: why.clone() }))
     }
 
+    /// Whether its state was found to be another one than that of the others.
+    pub(crate) fn has_diverged(&self) -> Result<bool> {
+        Ok(self.state.get(STOPPED)?.is_some())
+    }
+
     pub(crate) fn slot(&self) -> &Arc<Slot> {
         &self.slot
     }

@@ -215,6 +215,15 @@ impl<A: Apply> StateMachine<A> {
         self.database().hashes(index)
     }
 
+    /// Whether the state was found to be another one than that of the other replicas: this replica
+    /// has stopped for good, and does not open again.
+    ///
+    /// # Errors
+    /// `Database`, where that cannot be read.
+    pub fn has_diverged(&self) -> Result<bool> {
+        self.database().has_diverged()
+    }
+
     pub(crate) fn executor(&self) -> Executor {
         self.inner.how.executor
     }

@@ -512,6 +512,86 @@ fn a_node_without_a_cluster_says_so() {
     assert!(metrics.contains("\nraft_leader 1\n") && metrics.contains("\nraft_voters 1\n"), "{metrics}");
     assert_eq!(client.line("SET a 1"), "+OK");
     assert!(client.line("RAFT.REMOVE 1").contains("only voter"));
+    // The leader stays the leader.
+    assert_eq!(client.line("RAFT.TRANSFER 1"), "+OK");
+    assert_eq!(client.line("SET a 2"), "+OK");
+    // What is too long for an entry is refused, and holds up nothing.
+    let long = vec![b'x'; 65 << 20];
+    client.send(&[&b"SET"[..], &b"a"[..], &long[..]]);
+    let refused = shown(&client.receive());
+    assert!(refused.starts_with("-ERR") && refused.contains("send it in parts"), "{refused}");
+    assert_eq!(client.line("GET a"), "$1 2");
+    cluster.finish();
+}
+
+/// A node is taken for nobody else: neither for one of another number nor for one of another
+/// cluster, whose data a leader would replace.
+#[test]
+fn nodes_of_others_are_refused() {
+    let mut cluster = Cluster::prepare(5, |_| {});
+    (1..=5).for_each(|number| cluster.boot(number));
+    let address = |cluster: &Cluster, number: u64| {
+        cluster.member(number).split_once(' ').expect("a number and an address").1.to_string()
+    };
+    let (first, second) = (address(&cluster, 1), address(&cluster, 2));
+    // Numbers that are swapped.
+    let refused = cluster.line(1, &format!("RAFT.INIT 1 {second} 2 {first}"));
+    assert!(refused.contains("--advertise"), "{refused}");
+    let refused = cluster.line(1, &format!("RAFT.INIT 1 {first} 3 {second}"));
+    assert!(refused.contains("has number 2, not 3"), "{refused}");
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {} {}", cluster.member(1), cluster.member(2))), "+OK");
+    assert_eq!(cluster.line(1, "SET a 1"), "+OK");
+    // Another cluster.
+    assert_eq!(cluster.line(3, &format!("RAFT.INIT {}", cluster.member(3))), "+OK");
+    assert_eq!(cluster.line(3, "SET a 3"), "+OK");
+    for (at, line, why) in [
+        (1, format!("RAFT.ADD {}", cluster.member(3)), "another cluster"),
+        (1, format!("RAFT.ADD 4 {second}"), "has number 2, not 4"),
+        (3, format!("RAFT.ADD {}", cluster.member(1)), "another cluster"),
+        (4, format!("RAFT.INIT {} {}", cluster.member(4), cluster.member(3)), "has the data of a cluster"),
+    ] {
+        let refused = cluster.line(at, &line);
+        assert!(refused.contains(why), "{line}: {refused}");
+    }
+    // Also after a start: an empty node has become one of the cluster that added it.
+    assert_eq!(cluster.line(1, &format!("RAFT.ADD {}", cluster.member(5))), "+OK");
+    cluster.wait_status(5, |status| status["leader"] != "_");
+    cluster.stop(5);
+    cluster.boot(5);
+    assert!(cluster.line(3, &format!("RAFT.ADD {}", cluster.member(5))).contains("another cluster"));
+    assert_eq!((cluster.line(2, "GET a"), cluster.line(3, "GET a")), ("$1 1".into(), "$1 3".into()));
+    cluster.stop(3);
+    cluster.stop(4);
+    cluster.finish();
+}
+
+/// No change of the members leaves voters of whom no majority is there.
+#[test]
+fn a_majority_that_is_down_is_not_made() {
+    let mut cluster = Cluster::prepare(2, |_| {});
+    (1..=2).for_each(|number| cluster.boot(number));
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", cluster.member(1))), "+OK");
+    assert_eq!(cluster.line(1, &format!("RAFT.ADD {}", cluster.member(2))), "+OK");
+    let last = cluster.status(1)["last-log"].clone();
+    cluster.wait_status(2, |status| status["applied"] == last);
+    cluster.stop(2);
+    let refused = cluster.line(1, "RAFT.PROMOTE 2");
+    assert!(refused.contains("do not answer: 2"), "{refused}");
+    assert_eq!(cluster.line(1, "SET a 1"), "+OK");
+    cluster.boot(2);
+    wait_until(|| cluster.line(1, "RAFT.PROMOTE 2") == "+OK");
+    cluster.finish();
+    let mut cluster = Cluster::start(3, |_| {});
+    assert_eq!(cluster.line(1, "RAFT.TRANSFER 1"), "+OK");
+    cluster.wait_status(1, |status| status["role"] == "leader");
+    cluster.stop(2);
+    let refused = cluster.line(1, "RAFT.REMOVE 3");
+    assert!(refused.contains("do not answer: 2"), "{refused}");
+    let refused = cluster.line(1, "RAFT.TRANSFER 2");
+    assert!(refused.contains("do not answer: 2"), "{refused}");
+    assert_eq!(cluster.line(1, "SET a 1"), "+OK");
+    assert_eq!(cluster.line(1, "RAFT.REMOVE 2"), "+OK");
+    assert_eq!(cluster.line(3, "GET a"), "$1 1");
     cluster.finish();
 }
 
@@ -605,10 +685,9 @@ fn nodes_show_certificates() {
     assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
     assert_eq!(cluster.line(3, "SET a 1"), "+OK");
     let member = cluster.member(4);
-    assert_eq!(cluster.line(2, &format!("RAFT.ADD {member}")), "+OK");
-    assert!(cluster.line(2, "RAFT.PROMOTE 4").contains("entries behind"));
+    let refused = cluster.line(2, &format!("RAFT.ADD {member}"));
+    assert!(refused.contains("node 4 does not answer"), "{refused}");
     assert_eq!(cluster.status(4)["term"], "0");
-    assert_eq!(cluster.line(1, "RAFT.REMOVE 4"), "+OK");
     cluster.stop(4);
     let broken = ClusterTlsFiles { key: directory.path().join("none"), ..files };
     let mut config = cluster.configs[&4].clone();

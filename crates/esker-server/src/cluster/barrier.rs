@@ -30,13 +30,14 @@ impl Node {
         }
     }
 
-    async fn read_index(&self) -> ReadIndex {
+    /// As of which entry a read is linearizable, by the leader that this node knows.
+    pub async fn read_index(&self) -> ReadIndex {
         let Some(leader) = self.leader() else { return ReadIndex::NotLeader("no leader is known".into()) };
         if leader.is_here {
             return self.read_index_here().await;
         }
         let Some(address) = leader.address else { return ReadIndex::NotLeader("the leader has no address".into()) };
-        let asked = self.peers.call(&address.raft(), &Message::ReadIndex, ATTEMPT).await;
+        let asked = self.peers.call((leader.id, &address.raft()), &Message::ReadIndex, ATTEMPT).await;
         asked.unwrap_or_else(|error| ReadIndex::NotLeader(error.to_string()))
     }
 

@@ -3,10 +3,11 @@
 use super::notices::Notices;
 use super::payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 use super::planted::{Fault, Planted};
-use crate::commands::{Handler, find};
+use crate::commands::{DataFunction, Handler, find};
 use crate::protocol::Reply;
 use crate::store::{Context, Effects, Failure, Keyspaces, Outcome, Random};
-use esker::{Db, Transaction};
+use bytes::Bytes;
+use esker::{Db, Error, Transaction};
 use esker_raft::{Apply, Context as EntryContext, Rejection};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Commands {
     notices: Arc<Notices>,
     /// The latest expiry that the state has.
     latest_expiry_ms: Arc<AtomicU64>,
+    /// The time of the newest payload.
+    time_ms: Arc<AtomicU64>,
     planted: Arc<Planted>,
 }
 
@@ -48,12 +51,17 @@ struct Place<'a> {
 impl Commands {
     /// Executes payloads on that many logical databases, and tells those who wait for keys.
     pub fn new(databases: usize, notices: Arc<Notices>, planted: Arc<Planted>) -> Commands {
-        Commands { databases, notices, latest_expiry_ms: Arc::default(), planted }
+        Commands { databases, notices, latest_expiry_ms: Arc::default(), time_ms: Arc::default(), planted }
     }
 
     /// The latest expiry that the state has, in milliseconds since the epoch.
     pub fn latest_expiry_ms(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.latest_expiry_ms)
+    }
+
+    /// The time of the newest payload that was applied, in milliseconds since the epoch.
+    pub fn time_ms(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.time_ms)
     }
 
     fn execute(&self, place: &mut Place<'_>, payload: &Payload) -> Result<Answer, Rejection> {
@@ -76,6 +84,8 @@ impl Apply for Commands {
         let latest = latest.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes);
         // The state of a snapshot is newer than the one before.
         self.latest_expiry_ms.fetch_max(latest, Ordering::Relaxed);
+        // No entry has told what the entries of a snapshot have filled. Who wakes asks the log.
+        self.notices.tell_all();
         Ok(Mutex::new(keyspaces))
     }
 
@@ -100,7 +110,12 @@ impl Apply for Commands {
         }
         let answer = self.execute(&mut place, &payload)?;
         let Place { transaction, keyspaces, effects, .. } = place;
+        if effects.has_damage {
+            // Other replicas can read it: this one would answer otherwise than they do.
+            return Err(Rejection::Failed(unreadable("it has a key whose stored value cannot be read".into())));
+        }
         note_expiry(transaction, &keyspaces.system, effects.latest_expiry_ms)?;
+        self.time_ms.fetch_max(context.time_ms, Ordering::Relaxed);
         self.latest_expiry_ms.fetch_max(effects.latest_expiry_ms, Ordering::Relaxed);
         // Those who wait propose their commands anew, behind this entry.
         self.notices.tell(&effects.filled, &effects.replaced);
@@ -142,6 +157,10 @@ fn rejection(failure: Failure) -> Rejection {
     }
 }
 
+fn unreadable(what: String) -> Error {
+    Error::Corruption { path: "an entry of the log".into(), offset: 0, what }
+}
+
 fn execute_list(place: &mut Place<'_>, list: &CommandList) -> Result<Answer, Rejection> {
     for Guard { database, key, fingerprint } in &list.guards {
         let found = in_database(place, *database as usize, |context| context.fingerprint(key));
@@ -181,10 +200,67 @@ fn execute_list(place: &mut Place<'_>, list: &CommandList) -> Result<Answer, Rej
     Ok(Answer::Replies { replies, blocked: None })
 }
 
+/// Whether replicas of this version can execute it.
+pub fn is_known(call: &Call) -> bool {
+    function_of(&call.arguments).is_some()
+}
+
+fn function_of(arguments: &[Bytes]) -> Option<DataFunction> {
+    let command = arguments.first().and_then(|name| find(name)).filter(|command| command.accepts(arguments.len()))?;
+    match command.handler {
+        Handler::Data(function) => Some(function),
+        _ => None,
+    }
+}
+
 fn execute_call(place: &mut Place<'_>, Call { database, arguments }: &Call) -> Outcome {
-    let command = arguments.first().and_then(|name| find(name)).filter(|command| command.accepts(arguments.len()));
-    let Some(Handler::Data(function)) = command.map(|command| command.handler) else {
-        return Failure::refused("ERR the command is not known to the replicas; run one version on all nodes");
+    let Some(function) = function_of(arguments) else {
+        // The leader knows it. A replica that went on without it would have another state.
+        let name = arguments.first().map_or_else(String::new, |name| name.escape_ascii().to_string());
+        let what =
+            format!("it has the command '{name}', which this version does not know; run one version on all nodes");
+        return Err(Failure::Engine(unreadable(what)));
     };
     in_database(place, *database as usize, |context| function(context, arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(db: &Db, call: &[&str]) -> Result<Answer, Rejection> {
+        let commands = Commands::new(1, Arc::default(), Arc::default());
+        let stored = commands.open(db).unwrap();
+        let arguments = call.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        let calls = vec![Call { database: 0, arguments }];
+        let list = CommandList { databases: 1, seed: 1, is_transaction: false, guards: Vec::new(), calls };
+        let payload = Payload::Commands(list).to_bytes().unwrap();
+        let mut transaction = db.transaction();
+        let mut context = EntryContext { keyspaces: &stored, transaction: &mut transaction, time_ms: 1, index: 1 };
+        let answer = commands.apply(&mut context, &payload)?;
+        transaction.commit()?;
+        Ok(Answer::from_bytes(&answer).unwrap())
+    }
+
+    /// A replica stops where it would go on with another state than the others.
+    #[test]
+    fn what_a_replica_cannot_do_stops_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open(directory.path(), esker::Options::default()).unwrap();
+        assert!(matches!(applied(&db, &["SET", "a", "1"]), Ok(Answer::Replies { .. })));
+        assert!(matches!(applied(&db, &["NOSUCH", "a"]), Err(Rejection::Failed(_))));
+        // Arguments that a version takes, and this one does not.
+        assert!(matches!(applied(&db, &["GET", "a", "b"]), Err(Rejection::Failed(_))));
+        // What all of them refuse is a reply.
+        let long = "x".repeat(2 << 20);
+        assert!(matches!(applied(&db, &["GET", &long]), Ok(Answer::Replies { .. })));
+        // A stored value that this version cannot read.
+        let keys = db.keyspaces().into_iter().filter(|name| name.starts_with('0'));
+        for name in keys {
+            let keyspace = db.existing_keyspace(&name).unwrap();
+            let stored: Vec<_> = keyspace.iter().map(|pair| pair.unwrap().0).collect();
+            stored.iter().for_each(|key| keyspace.put(key, [0xee]).unwrap());
+        }
+        assert!(matches!(applied(&db, &["GET", "a"]), Err(Rejection::Failed(_))));
+    }
 }

@@ -4,6 +4,10 @@ use esker_raft::{LogId, RangeHash, Reply, Request, TransferRequest, TypeConfig, 
 use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, VoteRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The slowest line that entries get through.
+const BYTES_PER_MS: u64 = 1 << 10;
 
 /// A change of the members, which the leader makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,9 +22,29 @@ pub enum MemberChange {
     Transfer(u64),
 }
 
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The node.
+    pub to: u64,
+    /// The cluster; 0 from a node that is in none.
+    pub cluster: u128,
+}
+
+/// Who answers at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Who {
+    /// The node.
+    pub node: u64,
+    /// Its cluster; 0 if it is in none.
+    pub cluster: u128,
+}
+
 /// What a node asks another one.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
+    /// Which node it is; asked of any. Answer: [`Who`].
+    Who,
     /// Entries, or a sign that the leader is there. Answer: that of openraft.
     Append(AppendEntriesRequest<TypeConfig>),
     /// A vote. Answer: that of openraft.
@@ -43,6 +67,16 @@ pub enum Message {
     Hashes(u64),
 }
 
+impl Message {
+    /// Whether a node that is in no cluster is in that of the sender from then on.
+    pub fn joins(&self) -> bool {
+        matches!(
+            self,
+            Message::Append(_) | Message::Vote(_) | Message::PreVote(_) | Message::Snapshot(_) | Message::Install(..)
+        )
+    }
+}
+
 /// What came of a proposal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Proposed {
@@ -50,6 +84,8 @@ pub enum Proposed {
     Done(u64, Reply),
     /// It was not put into the log, as this node is not the leader now.
     NotLeader,
+    /// It is not put into the log, by any leader of this version, for this reason.
+    Refused(String),
     /// It may have been put into the log.
     Unknown(String),
 }
@@ -67,6 +103,19 @@ pub enum ReadIndex {
 pub type Changed = Result<(), String>;
 /// The hashes that a node has.
 pub type Hashes = Option<Vec<RangeHash>>;
+
+/// The bytes of the payload.
+pub fn payload_bytes(request: &Request) -> usize {
+    match request {
+        Request::Apply(payload) | Request::ApplyOnce { payload, .. } => payload.len(),
+        _ => 0,
+    }
+}
+
+/// How long so many bytes may be on their way.
+pub fn transfer_time(bytes: usize) -> Duration {
+    Duration::from_millis(bytes as u64 / BYTES_PER_MS)
+}
 
 /// The bytes of a message or an answer.
 ///

@@ -5,14 +5,15 @@
 //! replicas have the same state and the same replies. `esker-raft` stores the log and the state.
 //!
 //! Modules, each importing only from those above it: `address`, `payload`, `notices`, `planted`,
-//! `slots`, `messages`; `config`, `commands`, `transport`; `import`, `tls`, `peers`; `network`;
-//! `node`; `proposals`; `barrier`, `changes`, `status`, `ticks`; `requests`; `start`.
+//! `slots`, `messages`; `config`, `commands`, `identity`, `transport`; `import`, `tls`, `peers`;
+//! `network`; `node`; `proposals`; `barrier`, `changes`, `ticks`; `status`; `requests`; `start`.
 
 mod address;
 mod barrier;
 mod changes;
 mod commands;
 mod config;
+mod identity;
 mod import;
 mod messages;
 mod network;
@@ -40,5 +41,5 @@ pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 pub use planted::Fault;
 pub use proposals::ProposeError;
 pub use slots::{SLOTS, slot_of};
-pub use start::{Running, start};
+pub use start::{Running, StartError, start};
 pub use status::{Member, Role, Status};

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::commands::Commands;
 use super::config::ClusterConfig;
+use super::identity::Identity;
 use super::notices::Notices;
 use super::peers::Peers;
 use super::planted::Planted;
@@ -52,6 +53,8 @@ pub struct Node {
     pub machine: Machine,
     /// The log.
     pub log: LogStore,
+    /// Which node of which cluster it is.
+    pub identity: Arc<Identity>,
     /// The other nodes.
     pub peers: Arc<Peers>,
     /// Who waits for keys.
@@ -64,6 +67,8 @@ pub struct Node {
     pub barriers: mpsc::UnboundedSender<BarrierRequest>,
     /// The latest expiry that the state has, in milliseconds since the epoch.
     pub latest_expiry_ms: Arc<AtomicU64>,
+    /// The time of the newest payload that was applied, in milliseconds since the epoch.
+    pub time_ms: Arc<AtomicU64>,
     /// A fault, in tests.
     pub planted: Arc<Planted>,
     /// What random replies are drawn from.
@@ -108,6 +113,23 @@ impl Node {
     /// The next seed.
     pub fn seed(&self) -> u64 {
         self.seeds.lock().next()
+    }
+
+    /// Returns when the replica does nothing any more: why, and whether it has another state than
+    /// the others.
+    pub async fn stopped(&self) -> (String, bool) {
+        let mut metrics = self.raft.metrics();
+        let why = loop {
+            if let Some(why) = self.failure() {
+                break why;
+            }
+            if metrics.changed().await.is_err() {
+                break "the replica has ended".into();
+            }
+        };
+        let machine = self.machine.clone();
+        let diverged = tokio::task::spawn_blocking(move || machine.has_diverged()).await;
+        (why, diverged.is_ok_and(|diverged| diverged.unwrap_or(false)))
     }
 
     /// Why the replica does nothing any more, if it does not.

@@ -11,6 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: u8 = 1;
+/// The longest payload, in bytes. A longer one would hold up all entries behind it while it goes to
+/// the other nodes.
+pub const MOST_PAYLOAD_BYTES: usize = 64 << 20;
 
 /// A command on data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

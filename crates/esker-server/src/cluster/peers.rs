@@ -1,9 +1,10 @@
 //! Sends messages to other nodes: one connection for each, on which all messages go at once.
 
-use super::messages::{Message, decode, encode};
+use super::identity::{Identity, NOBODY};
+use super::messages::{Message, Who, decode, encode};
 use super::planted::Planted;
-use super::transport::{KEEP_ALIVE, PATH, PATIENCE, WINDOW_BYTES};
-use http_body_util::{BodyExt, Full};
+use super::transport::{BODY_BYTES, KEEP_ALIVE, PATH, PATIENCE, WINDOW_BYTES};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::{Request, StatusCode};
@@ -48,6 +49,7 @@ impl fmt::Display for CallError {
 pub struct Peers {
     /// Where connections are: not among those of clients, whose number delays the others.
     runtime: Handle,
+    identity: Arc<Identity>,
     connector: Option<TlsConnector>,
     planted: Arc<Planted>,
     /// Each is made by one at a time, while others wait for it.
@@ -56,24 +58,33 @@ pub struct Peers {
 
 impl Peers {
     /// Connects with TLS where there is a connector, on the runtime that it is made on.
-    pub fn new(connector: Option<TlsConnector>, planted: Arc<Planted>) -> Peers {
-        Peers { runtime: Handle::current(), connector, planted, lines: Mutex::default() }
+    pub fn new(identity: Arc<Identity>, connector: Option<TlsConnector>, planted: Arc<Planted>) -> Peers {
+        Peers { runtime: Handle::current(), identity, connector, planted, lines: Mutex::default() }
     }
 
-    /// Sends a message to the node at `host:port`, and waits for the answer for so long.
+    /// Who is at `host:port`.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn who(&self, address: &str, patience: Duration) -> Result<Who, CallError> {
+        self.call((NOBODY, address), &Message::Who, patience).await
+    }
+
+    /// Sends a message to the node of that number at `host:port`, and waits for the answer for so
+    /// long.
     ///
     /// # Errors
     /// [`CallError`].
     pub async fn call<T: DeserializeOwned>(
         &self,
-        address: &str,
+        (to, address): (u64, &str),
         message: &Message,
         patience: Duration,
     ) -> Result<T, CallError> {
         if self.planted.is_cut(address) {
             return Err(CallError::NotSent(format!("the line to {address} is cut")));
         }
-        let body = Bytes::from(encode(message).map_err(CallError::NotSent)?);
+        let body = Bytes::from(encode(&(self.identity.header(to), message)).map_err(CallError::NotSent)?);
         let deadline = tokio::time::Instant::now() + patience;
         let late = || format!("{address} has not answered within {} ms", patience.as_millis());
         let line = tokio::time::timeout_at(deadline, self.line(address)).await;
@@ -85,7 +96,8 @@ impl Peers {
             let lost = |error: hyper::Error| CallError::NoAnswer(format!("{address}: {error}"));
             let response = line.send_request(request).await.map_err(lost)?;
             let status = response.status();
-            let answer = response.into_body().collect().await.map_err(lost)?.to_bytes();
+            let answer = Limited::new(response.into_body(), BODY_BYTES).collect().await;
+            let answer = answer.map_err(|error| CallError::NoAnswer(format!("{address}: {error}")))?.to_bytes();
             if status == StatusCode::OK {
                 decode(&answer).map_err(CallError::NoAnswer)
             } else {
@@ -102,17 +114,20 @@ impl Peers {
     /// The connection, which is made anew if it has ended.
     async fn line(&self, address: &str) -> Result<Line, String> {
         let place = Arc::clone(self.lines.lock().entry(address.to_string()).or_default());
-        let mut line = place.lock().await;
+        let mut line = place.lock_owned().await;
         if let Some(line) = line.as_ref().filter(|line| !line.is_closed()) {
             return Ok(line.clone());
         }
-        let connecting = connect(self.connector.clone(), address.to_string());
-        let made = self.runtime.spawn(tokio::time::timeout(CONNECT, connecting)).await;
-        let made = made.map_err(|error| error.to_string())?;
-        let made = made.unwrap_or_else(|_| Err("the connection took too long".into()));
-        let made = made.map_err(|why| format!("{address} cannot be reached: {why}"))?;
-        *line = Some(made.clone());
-        Ok(made)
+        let connecting = tokio::time::timeout(CONNECT, connect(self.connector.clone(), address.to_string()));
+        // It is made to the end also if the caller waits no more: a sign of life has less time than
+        // a far node takes for the handshakes, and the next one finds the connection.
+        let made = self.runtime.spawn(async move {
+            let made = connecting.await.unwrap_or_else(|_| Err("the connection took too long".into()))?;
+            *line = Some(made.clone());
+            Ok(made)
+        });
+        let made = made.await.unwrap_or_else(|error| Err(error.to_string()));
+        made.map_err(|why: String| format!("{address} cannot be reached: {why}"))
     }
 }
 

@@ -1,18 +1,19 @@
 //! Puts payloads into the log, once each, wherever the leader is.
 
-use super::messages::{Message, Proposed};
+use super::messages::{Message, Proposed, payload_bytes, transfer_time};
 use super::node::{LogSession, Node, now_ms};
-use super::payload::{Answer, Payload};
+use super::payload::{Answer, MOST_PAYLOAD_BYTES, Payload};
 use super::peers::CallError;
 use super::planted::Fault;
 use crate::protocol::Reply as ClientReply;
-use esker_raft::{Command, MAX_PAYLOAD_BYTES, Reply, Request};
+use esker_raft::{Command, Reply, Request};
 use openraft::errors::{ClientWriteError, RaftError};
 use std::fmt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long one leader may take: after that it is asked again, or another one.
+/// How long another node may take beside the way of the payload: after that it is asked again, or
+/// the next leader.
 const ATTEMPT: Duration = Duration::from_secs(2);
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -90,16 +91,18 @@ impl Node {
 
     /// Asks the leader once.
     async fn attempt(&self, request: &Request, deadline: Instant) -> Proposed {
-        let patience = ATTEMPT.min(deadline.saturating_duration_since(Instant::now()));
+        let left = deadline.saturating_duration_since(Instant::now());
         let Some(leader) = self.leader() else { return Proposed::NotLeader };
         if leader.is_here {
             let late = |_| Proposed::Unknown("no majority has confirmed it in time".into());
-            return timeout(patience, self.propose_here(request.clone())).await.unwrap_or_else(late);
+            // openraft says when the entry is lost. A repeat would only make a slow log slower.
+            return timeout(left, self.propose_here(request.clone())).await.unwrap_or_else(late);
         }
         let Some(address) = leader.address else { return Proposed::NotLeader };
-        match self.peers.call(&address.raft(), &Message::Propose(request.clone()), patience).await {
+        let patience = left.min(ATTEMPT + transfer_time(payload_bytes(request)));
+        match self.peers.call((leader.id, &address.raft()), &Message::Propose(request.clone()), patience).await {
             Ok(proposed) => proposed,
-            Err(CallError::NotSent(_)) => Proposed::NotLeader,
+            Err(CallError::NotSent(_) | CallError::Refused(_)) => Proposed::NotLeader,
             Err(error) => Proposed::Unknown(error.to_string()),
         }
     }
@@ -110,11 +113,15 @@ impl Node {
     /// # Errors
     /// `NoLeader` where no leader takes it in time; `Uncertain`.
     pub async fn propose(&self, request: &Request) -> Result<(u64, Reply), ProposeError> {
-        let deadline = Instant::now() + self.patience();
+        self.propose_until(request, Instant::now() + self.patience()).await
+    }
+
+    async fn propose_until(&self, request: &Request, deadline: Instant) -> Result<(u64, Reply), ProposeError> {
         let mut unknown = None;
         loop {
             match self.attempt(request, deadline).await {
                 Proposed::Done(index, reply) => return Ok((index, reply)),
+                Proposed::Refused(why) => return Err(ProposeError::Refused(why)),
                 Proposed::NotLeader => {}
                 Proposed::Unknown(why) => unknown = Some(why),
             }
@@ -123,13 +130,13 @@ impl Node {
         }
     }
 
-    async fn session(&self) -> Result<LogSession, ProposeError> {
+    async fn session(&self, deadline: Instant) -> Result<LogSession, ProposeError> {
         let free = self.sessions.lock().pop();
         if let Some(session) = free {
             return Ok(session);
         }
         // One that is opened and not used goes by itself.
-        match self.propose(&Request::OpenSession).await {
+        match self.propose_until(&Request::OpenSession, deadline).await {
             Ok((_, Reply::SessionOpened(id))) => Ok(LogSession { id, next: 1 }),
             Ok((_, other)) => Err(ProposeError::Refused(format!("a session was not opened: {other:?}"))),
             // Nothing of the payload was sent.
@@ -144,25 +151,32 @@ impl Node {
     /// [`ProposeError`].
     pub async fn write(&self, payload: &Payload) -> Result<Answer, ProposeError> {
         let payload = payload.to_bytes().map_err(ProposeError::Refused)?;
-        if payload.len() > MAX_PAYLOAD_BYTES {
-            let why = format!("its {} bytes are more than {MAX_PAYLOAD_BYTES}; send it in parts", payload.len());
+        if payload.len() > MOST_PAYLOAD_BYTES {
+            let why = format!("its {} bytes are more than {MOST_PAYLOAD_BYTES}; send it in parts", payload.len());
             return Err(ProposeError::Refused(why));
         }
-        let mut session = self.session().await?;
+        // One for all: the session, and each attempt.
+        let deadline = Instant::now() + self.patience() + transfer_time(payload.len());
+        let mut session = self.session(deadline).await?;
         let mut request = request_of(session, payload);
-        let deadline = Instant::now() + self.patience();
         let mut unknown = None;
         loop {
             let without_session = self.planted.has(Fault::NoSessions).then(|| stripped(&request));
             match self.attempt(without_session.as_ref().unwrap_or(&request), deadline).await {
                 Proposed::Done(_, Reply::UnknownSession) if unknown.is_none() => {
                     // It was not used for long, and nothing of this request was sent before.
-                    session = self.session().await?;
+                    // Those beside it were not used for longer.
+                    self.sessions.lock().clear();
+                    session = self.session(deadline).await?;
                     request = again(request, session);
                     continue;
                 }
                 Proposed::Done(_, reply) => return self.done(session, reply),
-                Proposed::NotLeader => {}
+                Proposed::Refused(why) if unknown.is_none() => {
+                    self.sessions.lock().push(session);
+                    return Err(ProposeError::Refused(why));
+                }
+                Proposed::Refused(_) | Proposed::NotLeader => {}
                 Proposed::Unknown(why) => unknown = Some(why),
             }
             give_up_at(deadline, unknown.as_ref())?;

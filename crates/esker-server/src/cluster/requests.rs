@@ -1,10 +1,11 @@
 //! Answers the messages of other nodes.
 
-use super::messages::{Hashes, Message, decode, encode};
+use super::commands::is_known;
+use super::messages::{Hashes, Header, Message, Proposed, Who, decode, encode};
 use super::node::Node;
+use super::payload::{MOST_PAYLOAD_BYTES, Payload};
 use super::transport::Handler;
-use esker_raft::TypeConfig;
-use esker_raft::{LogId, Snapshot, Vote};
+use esker_raft::{LogId, Request, Snapshot, TypeConfig, Vote};
 use hyper::body::Bytes;
 use openraft::raft::SnapshotResponse;
 use std::fmt::Display;
@@ -16,7 +17,12 @@ fn text(error: impl Display) -> String {
 
 impl Handler for Node {
     async fn handle(self: Arc<Self>, message: Bytes) -> Result<Vec<u8>, String> {
-        match decode(&message)? {
+        let (header, message) = decode::<(Header, Message)>(&message)?;
+        if !matches!(message, Message::Who) {
+            self.admit(&header, message.joins()).await?;
+        }
+        match message {
+            Message::Who => encode(&Who { node: self.config.node, cluster: self.identity.cluster() }),
             Message::Append(request) => encode(&self.raft.append_entries(request).await.map_err(text)?),
             Message::Vote(request) => encode(&self.raft.vote(request).await.map_err(text)?),
             Message::PreVote(request) => encode(&self.raft.pre_vote(request).await.map_err(text)?),
@@ -27,7 +33,13 @@ impl Handler for Node {
                 encode(&received.map_err(text)?.map_err(text)?)
             }
             Message::Install(vote, last) => encode(&self.install(vote, last).await?),
-            Message::Propose(request) => encode(&self.propose_here(request).await),
+            Message::Propose(request) => {
+                let proposed = match check(&request) {
+                    Ok(()) => self.propose_here(request).await,
+                    Err(why) => Proposed::Refused(why),
+                };
+                encode(&proposed)
+            }
             Message::ReadIndex => encode(&self.read_index_here().await),
             Message::Member(change) => encode(&self.change_here(change).await),
             Message::Hashes(index) => encode::<Hashes>(&self.hashes_here(index).await?),
@@ -35,7 +47,36 @@ impl Handler for Node {
     }
 }
 
+/// Refuses what the replicas could not apply: once it is in the log, they stop at it.
+fn check(request: &Request) -> Result<(), String> {
+    let (Request::Apply(payload) | Request::ApplyOnce { payload, .. }) = request else { return Ok(()) };
+    if payload.len() > MOST_PAYLOAD_BYTES {
+        return Err(format!("a payload has more than {MOST_PAYLOAD_BYTES} bytes"));
+    }
+    match Payload::from_bytes(payload).map_err(text)? {
+        Payload::Commands(list) => match list.calls.iter().find(|call| !is_known(call)) {
+            Some(_) => Err("a command is not known to the leader; run one version on all nodes".into()),
+            None => Ok(()),
+        },
+        Payload::Tick => Ok(()),
+    }
+}
+
 impl Node {
+    /// Refuses what is meant for another node, or comes from another cluster. One that is in none
+    /// yet is in that of the first message which makes it a member.
+    async fn admit(&self, header: &Header, joins: bool) -> Result<(), String> {
+        self.identity.check(header)?;
+        if joins && header.cluster != 0 && self.identity.cluster() == 0 {
+            let (identity, cluster) = (Arc::clone(&self.identity), header.cluster);
+            let joined = tokio::task::spawn_blocking(move || identity.join(cluster)).await;
+            joined.map_err(text)?.map_err(text)?;
+            // Another one may have been faster.
+            self.identity.check(header)?;
+        }
+        Ok(())
+    }
+
     /// Puts the snapshot that has arrived into the place of the state.
     async fn install(&self, vote: Vote, last: Option<LogId>) -> Result<SnapshotResponse<TypeConfig>, String> {
         let snapshot = self.machine.received().ok_or("no snapshot has arrived whole; send it again")?;
@@ -43,9 +84,6 @@ impl Node {
         if meta.last_log_id != last {
             return Err("another snapshot has arrived; send it again".into());
         }
-        let installed = self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await.map_err(text)?;
-        // No entry has told what its entries filled.
-        self.notices.tell_all();
-        Ok(installed)
+        self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await.map_err(text)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::commands::Commands;
 use super::config::ClusterConfig;
+use super::identity::{Identity, cluster_number};
 use super::network::Network;
 use super::node::Node;
 use super::notices::Notices;
@@ -10,7 +11,7 @@ use super::planted::Planted;
 use super::{barrier, import, ticks, tls, transport};
 use crate::store::Random;
 use esker::{Db, Options};
-use esker_raft::{Executor, LogStore, StateMachine, StateOptions};
+use esker_raft::{Error, Executor, LogStore, StateMachine, StateOptions};
 use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -24,6 +25,21 @@ use tokio::task::JoinHandle;
 const TRANSFER: Duration = Duration::from_secs(2);
 /// The least budget that an engine is given.
 const LEAST_BUDGET: usize = 16 << 20;
+
+/// Why a node does not start; the text says what to do.
+#[derive(Debug)]
+pub enum StartError {
+    /// Its state was found to be another one than that of the others.
+    Diverged(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for StartError {
+    fn from(text: String) -> StartError {
+        StartError::Failed(text)
+    }
+}
 
 /// A node that runs.
 pub struct Running {
@@ -59,13 +75,13 @@ fn raft_config(config: &ClusterConfig) -> Result<Arc<Config>, String> {
 /// Opens log and state in the directory, and takes part in the cluster.
 ///
 /// # Errors
-/// A text that says what to do.
+/// [`StartError`].
 pub async fn start(
     directory: &Path,
     config: ClusterConfig,
     (databases, budget): (usize, Option<usize>),
     seed: u64,
-) -> Result<Running, String> {
+) -> Result<Running, StartError> {
     let raft_config = raft_config(&config)?;
     let ends = config.tls.as_ref().map(tls::ends).transpose()?;
     let (acceptor, connector) = ends.unzip();
@@ -76,28 +92,35 @@ pub async fn start(
     }
     let (notices, planted) = (Arc::new(Notices::default()), Arc::new(Planted::default()));
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
-    let latest_expiry_ms = commands.latest_expiry_ms();
+    let (latest_expiry_ms, time_ms) = (commands.latest_expiry_ms(), commands.time_ms());
     let (node, place) = (config.clone(), directory.to_path_buf());
     // Opening reads the log of the engine, which may take a while.
     let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, budget)).await;
-    let (log_db, log, machine) = opened.map_err(|error| error.to_string())??;
-    let peers = Arc::new(Peers::new(connector, Arc::clone(&planted)));
+    let (log_db, log, machine, identity) = opened.map_err(|error| error.to_string())??;
+    let identity = Arc::new(identity);
+    let mut seeds = Random::new(seed);
+    if config.import.is_some() {
+        identity.join(cluster_number(&mut seeds)).map_err(|error| error.to_string())?;
+    }
+    let peers = Arc::new(Peers::new(Arc::clone(&identity), connector, Arc::clone(&planted)));
     let network = Network(Arc::clone(&peers));
     let raft = Raft::new(config.node, raft_config, network, log.clone(), machine.clone()).await;
     let raft = raft.map_err(|error| error.to_string())?;
     let (barriers, requests) = mpsc::unbounded_channel();
-    let (sessions, seeds) = (Mutex::default(), Mutex::new(Random::new(seed)));
+    let (sessions, seeds) = (Mutex::default(), Mutex::new(seeds));
     let node = Arc::new(Node {
         config,
         raft,
         machine,
         log,
+        identity,
         peers,
         notices,
         databases,
         sessions,
         barriers,
         latest_expiry_ms,
+        time_ms,
         planted,
         seeds,
     });
@@ -109,9 +132,14 @@ pub async fn start(
     Ok(Running { node, log_db, tasks })
 }
 
-type Opened = (Db, LogStore, StateMachine<Commands>);
+type Opened = (Db, LogStore, StateMachine<Commands>, Identity);
 
-fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Option<usize>) -> Result<Opened, String> {
+fn open(
+    directory: &Path,
+    config: &ClusterConfig,
+    commands: Commands,
+    budget: Option<usize>,
+) -> Result<Opened, StartError> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let options = |share: usize| match budget {
         Some(bytes) => Options::default().memory_budget_bytes((bytes / 8 * share).max(LEAST_BUDGET)),
@@ -120,6 +148,7 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
     // The log is written and read in order, and needs little; the caches are those of the state.
     let log_db = Db::open(directory.join("log"), options(1)).map_err(|error| error.to_string())?;
     let log = LogStore::open(&log_db, config.node, Executor::BlockingThreads).map_err(|error| error.to_string())?;
+    let identity = Identity::open(&log_db, config.node).map_err(|error| error.to_string())?;
     let state = StateOptions::default().database(options(7));
     let place = directory.join("state");
     let machine = match &config.import {
@@ -130,9 +159,12 @@ fn open(directory: &Path, config: &ClusterConfig, commands: Commands, budget: Op
             imported.and_then(|(machine, last)| log.begin_behind(last).map(|()| machine))
         }
     };
-    let machine = machine.map_err(|error| error.to_string())?;
+    let machine = machine.map_err(|error| match error {
+        Error::Stopped { why } => StartError::Diverged(why),
+        other => StartError::Failed(other.to_string()),
+    })?;
     machine.reconcile(&log).map_err(|error| error.to_string())?;
-    Ok((log_db, log, machine))
+    Ok((log_db, log, machine, identity))
 }
 
 impl Running {

@@ -1,6 +1,7 @@
 //! What a node says of itself and of the members.
 
 use super::address::Address;
+use super::messages::ReadIndex;
 use super::node::Node;
 use openraft::ServerState;
 use std::collections::BTreeSet;
@@ -112,8 +113,9 @@ impl Node {
         members
     }
 
-    /// Why the node is not ready: it knows no leader, or lacks entries that are committed.
-    pub fn problem(&self) -> Option<String> {
+    /// Why the node is not ready: it has no leader that a majority follows, or lacks entries that
+    /// are committed. It asks the leader.
+    pub async fn problem(&self) -> Option<String> {
         /// So many entries may be on their way.
         const LAG_ENTRIES: u64 = 10_000;
         let status = self.status();
@@ -123,7 +125,12 @@ impl Node {
         if status.leader.is_none() {
             return Some("there is no leader".into());
         }
-        let lag = status.last_log.max(status.committed).saturating_sub(status.applied);
+        // The leader that it knows may be one that was deposed, or cut off.
+        let committed = match self.read_index().await {
+            ReadIndex::At(index) => index,
+            ReadIndex::NotLeader(why) => return Some(format!("there is no leader that a majority follows: {why}")),
+        };
+        let lag = status.last_log.max(committed).saturating_sub(status.applied);
         (lag > LAG_ENTRIES).then(|| format!("the state lacks {lag} entries of the log"))
     }
 }

@@ -37,7 +37,7 @@ pub async fn run(node: Arc<Node>) {
             continue;
         }
         let expires = node.latest_expiry_ms.load(Ordering::Relaxed);
-        if !is_due && node.database().time_ms() > expires {
+        if !is_due && node.time_ms.load(Ordering::Relaxed) > expires {
             continue;
         }
         is_due = true;

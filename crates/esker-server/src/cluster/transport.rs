@@ -1,6 +1,7 @@
 //! Takes the messages of other nodes, over HTTP/2.
 
-use http_body_util::{BodyExt, Full};
+use super::payload::MOST_PAYLOAD_BYTES;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -23,6 +24,8 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The bytes of a message that may be on their way: pieces of snapshots and entries are larger than
 /// the default of HTTP/2.
 pub const WINDOW_BYTES: u32 = 4 << 20;
+/// The bytes of a message, or an answer, at most: a payload that is as long as can be, in an entry.
+pub const BODY_BYTES: usize = MOST_PAYLOAD_BYTES + (16 << 20);
 /// The requests of a connection at a time.
 const STREAMS: u32 = 10_000;
 
@@ -77,7 +80,8 @@ async fn respond<H: Handler>(request: Request<Incoming>, handler: Arc<H>) -> Res
         if request.uri().path() != PATH {
             return Err("this version has no such path; run one version on all nodes".to_string());
         }
-        let message = request.into_body().collect().await.map_err(|error| error.to_string())?;
+        let message =
+            Limited::new(request.into_body(), BODY_BYTES).collect().await.map_err(|error| error.to_string())?;
         handler.handle(message.to_bytes()).await
     };
     Ok(match handled.await {

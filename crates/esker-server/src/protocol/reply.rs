@@ -1,8 +1,29 @@
 //! What a command answers, before it is encoded for the protocol of the connection.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
+use std::cell::Cell;
+
+/// How deep lists of lists may be. No command has deeper ones.
+const MOST_LEVELS: usize = 64;
+
+thread_local! {
+    static LEVELS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Reads a list, which may come from another node: one that is too deep would fill the stack.
+fn nested<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let levels = LEVELS.get();
+    if levels == MOST_LEVELS {
+        return Err(D::Error::custom("a reply has too many levels"));
+    }
+    LEVELS.set(levels + 1);
+    let read = T::deserialize(deserializer);
+    LEVELS.set(levels);
+    read
+}
 
 /// A reply. RESP2 lacks some of the forms; `encode` has what stands for them there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,12 +47,16 @@ pub enum Reply {
     /// No value, in the place of an array.
     NilArray,
     /// A list.
+    #[serde(deserialize_with = "nested")]
     Array(Vec<Reply>),
     /// A set: in RESP2 a list.
+    #[serde(deserialize_with = "nested")]
     Set(Vec<Reply>),
     /// Keys with their values, one after the other: in RESP2 a list of both.
+    #[serde(deserialize_with = "nested")]
     Map(Vec<(Reply, Reply)>),
     /// Members with their values: in RESP2 a list of both, else a list of lists of two.
+    #[serde(deserialize_with = "nested")]
     Pairs(Vec<(Reply, Reply)>),
     /// Nothing at all is sent.
     Silence,
@@ -90,5 +115,23 @@ impl Reply {
     /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_a_reply_that_is_read_are_limited() {
+        let nest = |levels: usize| (0..levels).fold(Reply::Nil, |inner, _| Reply::Array(vec![inner]));
+        let read = |reply: &Reply| postcard::from_bytes::<Reply>(&postcard::to_stdvec(reply).unwrap());
+        for _ in 0..2 {
+            assert_eq!(read(&nest(MOST_LEVELS)).unwrap(), nest(MOST_LEVELS));
+            assert!(read(&nest(MOST_LEVELS + 1)).is_err());
+        }
+        // As many levels as a stack does not have.
+        let list = postcard::to_stdvec(&nest(1)).unwrap()[..2].repeat(1_000_000);
+        assert!(postcard::from_bytes::<Reply>(&list).is_err());
     }
 }

@@ -2,8 +2,9 @@
 //! is noticed.
 
 use super::config::Config;
+use super::error::ServerError;
 use super::listener::Server;
-use crate::cluster::{Address, ClusterConfig, Fault, Node};
+use crate::cluster::{Address, Call, ClusterConfig, CommandList, Fault, Node, Payload, ProposeError};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 /// A cluster of three.
 struct Cluster {
     servers: Vec<Server>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 fn free_ports(count: usize) -> Vec<u16> {
@@ -49,7 +50,7 @@ impl Cluster {
             Server::start(config).unwrap()
         };
         let servers: Vec<Server> = (0..3).map(start).collect();
-        let cluster = Cluster { servers, _directory: directory };
+        let cluster = Cluster { servers, directory };
         let members: Vec<String> = (0..3).map(|node| format!("{} {}", node + 1, address(node))).collect();
         assert_eq!(cluster.line(0, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
         cluster
@@ -169,13 +170,94 @@ fn a_repeated_write_counts_once(cluster: &Cluster) -> Result<(), String> {
     expect("the counter after one increment", &counted, counted == ":1")
 }
 
+/// A node that cannot reach the others is not ready, though it follows the leader that it knew.
+fn a_node_that_is_cut_off_is_not_ready(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let follower = cluster.others(leader)[0];
+    let ready = |node: usize| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(cluster.node(node).problem())
+    };
+    wait_until(|| ready(follower).is_none() && ready(leader).is_none());
+    cluster.isolate(follower);
+    let cut = ready(follower);
+    cluster.heal();
+    expect("a follower that is cut off", &format!("{cut:?}"), cut.is_some())?;
+    cluster.isolate(leader);
+    let cut = ready(leader);
+    cluster.heal();
+    expect("a leader that is cut off", &format!("{cut:?}"), cut.is_some())
+}
+
+/// What the replicas could not apply is not put into the log.
+fn a_payload_that_is_none_is_refused(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let follower = cluster.node(cluster.others(leader)[0]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for payload in [vec![7; 100], Vec::new(), vec![1, 0xff], unknown_command()] {
+        let proposed = runtime.block_on(follower.propose(&esker_raft::Request::Apply(payload)));
+        expect("a payload", &format!("{proposed:?}"), matches!(proposed, Err(ProposeError::Refused(_))))?;
+    }
+    let written = cluster.line(leader, "SET x 1");
+    expect("a write behind it", &written, written == "+OK")
+}
+
+fn unknown_command() -> Vec<u8> {
+    let call = Call { database: 0, arguments: vec!["NOSUCH".into()] };
+    let list = CommandList { databases: 16, seed: 1, is_transaction: false, guards: Vec::new(), calls: vec![call] };
+    Payload::Commands(list).to_bytes().unwrap()
+}
+
+/// Where replicas differ, and most of them do not answer, none is taken for the wrong one.
+#[test]
+fn no_replica_stops_at_a_tie() {
+    let cluster = Cluster::start();
+    let leader = cluster.leader(&[0, 1, 2]);
+    let others = cluster.others(leader);
+    cluster.plant(Some(Fault::LocalClock));
+    cluster.line(leader, "SET x 1 PX 50000");
+    cluster.isolate(others[0]);
+    let compared = cluster.line(leader, "RAFT.HASH");
+    assert!(compared.contains(&format!("did not answer: {}", others[0] + 1)), "{compared}");
+    for node in [leader, others[1]] {
+        assert_eq!(cluster.line(node, "SET y 1"), "+OK");
+        assert_eq!(cluster.node(node).failure(), None);
+    }
+    cluster.servers.into_iter().for_each(|server| drop(server.stop()));
+}
+
+/// The process of a replica with another state ends, and does not start again.
+#[test]
+fn a_replica_with_another_state_ends() {
+    let cluster = Cluster::start();
+    cluster.leader(&[0, 1, 2]);
+    let wrong = cluster.node(1);
+    wrong.planted.set(Fault::LocalClock, 100_000);
+    cluster.line(0, "SET x 1 PX 50000");
+    let compared = cluster.line(0, "RAFT.HASH");
+    assert!(compared.contains("node 2"), "{compared}");
+    let waited = cluster.servers[1].wait();
+    assert!(matches!(waited, Err(ServerError::Diverged(_))), "{waited:?}");
+    let mut config = Config::new(cluster.directory.path().join("1"));
+    config.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    config.cluster = Some(wrong.config.clone());
+    drop(wrong);
+    let Cluster { servers, directory } = cluster;
+    servers.into_iter().for_each(|server| drop(server.stop()));
+    let started = Server::start(config).map(drop);
+    assert!(matches!(started, Err(ServerError::Diverged(_))), "{started:?}");
+    drop(directory);
+}
+
 #[test]
 fn a_cluster_is_right() {
     let cluster = Cluster::start();
+    a_payload_that_is_none_is_refused(&cluster).unwrap();
     a_repeated_write_counts_once(&cluster).unwrap();
     replicas_agree(&cluster).unwrap();
     a_deposed_leader_reads_nothing_old(&cluster).unwrap();
     nothing_acknowledged_is_lost(&cluster).unwrap();
+    a_node_that_is_cut_off_is_not_ready(&cluster).unwrap();
     cluster.leader(&[0, 1, 2]);
     assert_eq!(cluster.line(2, "RAFT.HASH"), "+OK");
     cluster.stop();

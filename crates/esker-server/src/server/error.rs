@@ -17,6 +17,11 @@ pub enum ServerError {
     Tls(String),
     /// The node of a cluster does not start, or does not end as it should; see the text.
     Cluster(String),
+    /// The node of a cluster has stopped, as its device failed or is full; it is to be started
+    /// again when that is mended.
+    Stopped(String),
+    /// The state of the node is not that of the others: it is not to be started again.
+    Diverged(String),
     /// The configuration asks for what cannot be.
     Config(String),
 }
@@ -28,6 +33,7 @@ impl fmt::Display for ServerError {
             ServerError::Close(error) => error.fmt(f),
             ServerError::System(what, error) => write!(f, "{what}: {error}"),
             ServerError::Tls(text) | ServerError::Cluster(text) | ServerError::Config(text) => f.write_str(text),
+            ServerError::Stopped(text) | ServerError::Diverged(text) => f.write_str(text),
         }
     }
 }

@@ -16,18 +16,23 @@ use tokio::net::TcpStream;
 
 /// The head of a request at most.
 const HEAD_BYTES: usize = 8 << 10;
+/// Where it is said whether the server takes writes.
+const READY: &str = "/health/ready";
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The engine's database of the moment, which the snapshot of a leader may replace.
+pub type Database = Arc<dyn Fn() -> Db + Send + Sync>;
+
 /// Answers one request, and ends the connection.
-pub async fn answer(mut stream: TcpStream, shared: Arc<Shared>, db: Db) {
-    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &shared, db)).await;
+pub async fn answer(mut stream: TcpStream, shared: Arc<Shared>, database: Database) {
+    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &shared, database)).await;
     if let Ok(Err(error)) = answered {
         tracing::debug!(%error, "a request for metrics has failed");
     }
 }
 
-async fn exchange(stream: &mut TcpStream, shared: &Arc<Shared>, db: Db) -> io::Result<()> {
+async fn exchange(stream: &mut TcpStream, shared: &Arc<Shared>, database: Database) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         if stream.read_buf(&mut head).await? == 0 || head.len() > HEAD_BYTES {
@@ -36,13 +41,17 @@ async fn exchange(stream: &mut TcpStream, shared: &Arc<Shared>, db: Db) -> io::R
     }
     let line = String::from_utf8_lossy(&head).lines().next().unwrap_or("").to_string();
     let shared = Arc::clone(shared);
-    // The engine takes short locks for its figures.
-    let response = tokio::task::spawn_blocking(move || respond(&line, &shared, &db)).await?;
+    let replica = match shared.cluster.get() {
+        Some(node) if line.contains(READY) => node.problem().await,
+        _ => None,
+    };
+    // The engine takes short locks for its figures, and the state of a node longer ones.
+    let response = tokio::task::spawn_blocking(move || respond(&line, &shared, &database(), replica)).await?;
     stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await
 }
 
-fn respond(line: &str, shared: &Shared, db: &Db) -> String {
+fn respond(line: &str, shared: &Shared, db: &Db, replica: Option<String>) -> String {
     let mut words = line.split(' ');
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     let path = target.split('?').next().unwrap_or("");
@@ -52,7 +61,7 @@ fn respond(line: &str, shared: &Shared, db: &Db) -> String {
     match path {
         "/metrics" => response("200 OK", &metrics(shared, db), method),
         "/health/live" => response("200 OK", "live\n", method),
-        "/health/ready" => match problem(shared, db) {
+        READY => match problem(shared, db, replica) {
             None => response("200 OK", "ready\n", method),
             Some(problem) => response("503 Service Unavailable", &format!("{problem}\n"), method),
         },
@@ -91,12 +100,12 @@ fn replica_metrics(text: &mut String, node: &Node) {
 }
 
 /// Why writes are not taken.
-fn problem(shared: &Shared, db: &Db) -> Option<String> {
+fn problem(shared: &Shared, db: &Db, replica: Option<String>) -> Option<String> {
     if shared.is_stopping() {
         return Some("the server is stopping".into());
     }
-    if let Some(problem) = shared.cluster.get().and_then(|node| node.problem()) {
-        return Some(problem);
+    if replica.is_some() {
+        return replica;
     }
     let health = db.health();
     if health.writable { None } else { Some(health.problem.unwrap_or_else(|| "writes are refused".into())) }

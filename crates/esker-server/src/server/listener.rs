@@ -8,10 +8,10 @@ use super::descriptors::limit_clients;
 use super::error::ServerError;
 use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
-use super::http;
+use super::http::{self, Database};
 use super::shared::Shared;
 use super::tls;
-use crate::cluster::{self, ClusterConfig, Running};
+use crate::cluster::{self, ClusterConfig, Running, StartError};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
@@ -144,14 +144,25 @@ impl Server {
     /// Returns when the process is told to end (SIGTERM, SIGINT), or a client has sent SHUTDOWN.
     ///
     /// # Errors
-    /// [`ServerError::System`] if signals cannot be received.
+    /// [`ServerError::System`] if signals cannot be received; [`ServerError::Stopped`] and
+    /// [`ServerError::Diverged`] when the node of a cluster does nothing any more.
     pub fn wait(&self) -> Result<(), ServerError> {
         self.runtime.block_on(async {
             tokio::select! {
                 signal = signalled() => signal.map_err(system("cannot receive signals")),
                 () = self.shared.wait_stop() => Ok(()),
+                error = self.replica_stopped() => Err(error),
             }
         })
+    }
+
+    /// Returns when the node of a cluster does nothing any more.
+    async fn replica_stopped(&self) -> ServerError {
+        let Some(node) = self.shared.cluster.get() else { return std::future::pending().await };
+        match node.stopped().await {
+            (why, true) => ServerError::Diverged(why),
+            (why, false) => ServerError::Stopped(why),
+        }
     }
 
     /// Finishes the commands that have come, sends their replies, and closes the database.
@@ -199,8 +210,6 @@ impl Server {
     }
 }
 
-/// The engine's database of the moment, which the snapshot of a leader may replace.
-type Database = Arc<dyn Fn() -> esker::Db + Send + Sync>;
 /// What executes commands, and what it executes them on.
 type Started = (JoinHandle<()>, Store, Database);
 
@@ -228,7 +237,10 @@ fn join_cluster(
     let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
     let started = cluster::start(directory, cluster, (*databases, *memory_budget_bytes), random());
     let node_runtime = runtime_of("esker-cluster")?;
-    let running = node_runtime.block_on(started).map_err(ServerError::Cluster)?;
+    let running = node_runtime.block_on(started).map_err(|error| match error {
+        StartError::Diverged(why) => ServerError::Diverged(why),
+        StartError::Failed(why) => ServerError::Cluster(why),
+    })?;
     let node = Arc::clone(&running.node);
     // It is set once, here.
     let _ = shared.cluster.set(Arc::clone(&node));
@@ -241,12 +253,13 @@ fn join_cluster(
 /// take, and fewer clients are served where that cannot be.
 ///
 /// # Errors
-/// Those of [`Server::start`] and [`Server::stop`].
+/// Those of [`Server::start`], [`Server::wait`] and [`Server::stop`].
 pub fn run(mut config: Config) -> Result<(), ServerError> {
     config.max_clients = limit_clients(config.max_clients);
     let server = Server::start(config)?;
-    server.wait()?;
-    server.stop()
+    let waited = server.wait();
+    let stopped = server.stop();
+    waited.and(stopped)
 }
 
 /// Has the server stop when the thread that holds it panics: [`Server::stop`] returns the error.
@@ -387,7 +400,7 @@ impl Accepting {
 
     async fn answer(self, listener: TcpListener, database: Database) {
         while let Some((stream, _)) = self.next(&listener).await {
-            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), database()));
+            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), Arc::clone(&database)));
         }
     }
 }

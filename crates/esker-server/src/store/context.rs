@@ -70,6 +70,8 @@ pub struct Effects {
     pub writes: u64,
     /// The latest expiry that was written, in milliseconds since the epoch.
     pub latest_expiry_ms: u64,
+    /// Whether a stored value was met that is damaged, or of another version.
+    pub has_damage: bool,
 }
 
 /// A collection that a command works on.
@@ -190,7 +192,10 @@ impl<'t> Context<'t> {
             None => Ok(None),
             Some(stored) => match Entry::decode(stored) {
                 Some(entry) => Ok(Some(entry).filter(|entry| entry.is_visible(self.now_ms))),
-                None => Failure::refused("ERR the stored value of the key is damaged; delete it, or restore a backup"),
+                None => {
+                    self.effects.has_damage = true;
+                    Failure::refused("ERR the stored value of the key is damaged; delete it, or restore a backup")
+                }
             },
         }
     }
