@@ -4,7 +4,7 @@ use super::arena::{Arena, START};
 use super::index::Index;
 use super::sorted_runs::Order;
 use super::tombstones::TombstoneSets;
-use crate::base::key::{Entry, Sequence, same};
+use crate::base::key::{Entry, Kind, Sequence, same};
 use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
@@ -151,6 +151,20 @@ impl Memtable {
             at = entry.end();
         }
         Ok(())
+    }
+
+    /// Whether one of the entries that are not dead is a merge operand. Looks at each.
+    pub fn has_operands(&self) -> bool {
+        let end = self.end();
+        let mut at = START;
+        while at < end {
+            let entry = self.arena.entry(at);
+            if matches!(entry.kind(), Kind::Merge | Kind::MergeFirst) && !entry.is_dead() {
+                return true;
+            }
+            at = entry.end();
+        }
+        false
     }
 
     /// Whether a range was ever deleted in here.

@@ -48,6 +48,7 @@ mod metrics;
 mod order;
 mod properties;
 mod range_delete;
+mod rename;
 mod repair;
 mod repair_cut_short;
 mod rot;

@@ -7,15 +7,25 @@ use crate::db::write_controller::delay;
 /// Rotates a keyspace's active memtable: an empty one with room for `bytes` takes its place, and it
 /// waits for its flush. Does nothing if the active one is empty and has that room.
 pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
-    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
+    let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else { return };
     let empty = target.memtable.memtable().is_empty();
-    if empty && target.memtable.has_room(bytes) {
-        return;
+    if !(empty && target.memtable.has_room(bytes)) {
+        rotate_later(inner, writer, keyspace, bytes, 0);
     }
+}
+
+/// Rotates it, whatever is in it, and what is written from then on is combined by the next merge
+/// settings of the keyspace.
+pub fn rotate_in_epoch(inner: &Inner, writer: &mut Writer, keyspace: u64) {
+    rotate_later(inner, writer, keyspace, 0, 1);
+}
+
+fn rotate_later(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize, later: u64) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
     // The next memtable will hold about as many keys.
     let (active, memtable_writer) =
         new_memtable(&target.keyspace.order, &inner.options, bytes, target.memtable.keys(), &inner.memory);
-    target.keyspace.read_state.rotate_memtable(&mut target.memtable, (active, memtable_writer));
+    target.keyspace.read_state.rotate_in_epoch(&mut target.memtable, (active, memtable_writer), later);
     delay::begin(inner, target);
     // Others may wait for the same.
     inner.tell_waiting();

@@ -155,6 +155,12 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
             }
         };
         if let Some(next) = &next {
+            let mut pairs =
+                next.keyspaces.iter().filter_map(|(id, now)| Some((following.state.keyspaces.get(id)?, now)));
+            if pairs.any(|(before, now)| settings::needs_folding(before, now)) {
+                read_anew(inner, following)?;
+                continue;
+            }
             create_keyspaces(inner, following, next)?;
         }
         match read_log(inner, following, next.as_ref(), &mut batches)? {
@@ -195,6 +201,7 @@ fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
 
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
+    take_over_names(inner, &mut following.state, next);
     take_over_settings(inner, &mut following.state, next);
     for (&id, record) in &next.keyspaces {
         if following.state.keyspaces.contains_key(&id) {
@@ -222,10 +229,30 @@ fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestS
         if let Some(known) = state.keyspaces.get_mut(id)
             && let Some(keyspace) = keyspaces::find(inner, &record.name).filter(|found| found.id == *id)
         {
-            settings::take_over(inner, &keyspace, known, record);
+            settings::take_over(inner, &mut inner.writer.lock(), &keyspace, known, record);
             (known.ttl, known.operator) = (record.ttl, record.operator.clone());
         }
     }
+}
+
+/// Takes over the names of keyspaces that are known.
+fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
+    let mut renamed: Vec<(Arc<KeyspaceInner>, Arc<str>)> = Vec::new();
+    for (id, record) in &next.keyspaces {
+        if let Some(known) = state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
+            && let Some(keyspace) = keyspaces::find(inner, &known.name).filter(|found| found.id == *id)
+        {
+            known.name.clone_from(&record.name);
+            renamed.push((keyspace, record.name.as_str().into()));
+        }
+    }
+    for (_, name) in &renamed {
+        // One of the same name was dropped before.
+        if let Some(old) = keyspaces::find(inner, name).filter(|old| !next.keyspaces.contains_key(&old.id)) {
+            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+        }
+    }
+    inner.rename_keyspaces(&renamed);
 }
 
 fn add_keyspace(
@@ -400,7 +427,8 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
                 }
                 _ => Arc::clone(&keyspace.read_state.load().active),
             };
-            keyspace.read_state.follow(active, immutable, version);
+            let merge_epoch = keyspace.read_state.load().merge_epoch;
+            keyspace.read_state.follow(active, immutable, version, merge_epoch);
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);
         }
@@ -487,7 +515,7 @@ fn remake_within(
 ) -> Result<Option<(Arc<Memtable>, MemtableWriter)>> {
     let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
     let (last, operator) = (memtable.last_sequence(), keyspace.operator());
-    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.has_operator_named(UINT64_ADD);
     let (remade, mut writer) = new_memtable(&keyspace.order, &inner.options, bytes, 0, &inner.memory);
     let (mut reached, mut is_full) = (flushed, false);
     let end = tail.read(None, &mut |record, _| {
@@ -526,7 +554,7 @@ fn remake_within(
 fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
     let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
     let (empty, _) = new_memtable(&taken.keyspace.order, &inner.options, 0, 0, &inner.memory);
-    inner.dropped.note_name(id, &taken.keyspace.name);
+    inner.dropped.note_name(id, &taken.keyspace.name());
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
     taken.keyspace.read_state.finish_drop();
     taken.keyspace.read_state.release_dropped();
@@ -566,7 +594,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
     following.begins.clear();
-    take_over_settings(inner, &mut following.state, &state);
+    take_over_names(inner, &mut following.state, &state);
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {
@@ -580,8 +608,11 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         target.memtable = memtable_writer;
         following.replaced.push(Arc::downgrade(&target.keyspace.read_state.load()));
         let ReadState { active, immutable, version, .. } = read_state;
-        target.keyspace.read_state.follow(active, immutable, version);
-        target.keyspace.tombstone_skip_cache.clear();
+        let keyspace = Arc::clone(&target.keyspace);
+        let before = following.state.keyspaces.get(&id).unwrap_or(&record);
+        let merge_epoch = settings::take_over(inner, &mut writer, &keyspace, before, &record);
+        keyspace.read_state.follow(active, immutable, version, merge_epoch);
+        keyspace.tombstone_skip_cache.clear();
     }
     gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
     writer.last_sequence = state.last_sequence;

@@ -35,10 +35,7 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         let found = check(inner, found, options.ttl, operator, order)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
-        return Err(Error::invalid(what));
-    }
+    check_name(name)?;
     inner.error_state.check()?;
     let changes = inner.keyspace_changes.lock();
     inner.error_state.check()?;
@@ -52,6 +49,15 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         created.compaction.set_filter(guarded_callbacks::filter_of(&created.order, filter));
     }
     Ok(created)
+}
+
+/// Refuses what is no name of a keyspace.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
+    Ok(())
 }
 
 fn check_style(options: &KeyspaceOptions) -> Result<()> {
@@ -180,12 +186,12 @@ pub fn add(
     if writer.keyspaces.len() <= at {
         writer.keyspaces.resize_with(at + 1, || None);
     }
-    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.has_operator_named(UINT64_ADD);
     let throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
         Some(Box::new(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle }));
     drop(writer);
-    inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
+    inner.keyspaces.write().insert(keyspace.name().to_string(), Arc::clone(keyspace));
 }
 
 /// The keyspace of that name.
@@ -210,7 +216,7 @@ fn check(
     if let Some(order) = order.filter(|order| *order != keyspace.order) {
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with comparator {:?}, it was opened with {:?}; open it with the first",
-            keyspace.name,
+            keyspace.name(),
             keyspace.order.name(),
             order.name()
         )));
@@ -221,17 +227,18 @@ fn check(
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first, or \
              change it with Keyspace::set_ttl",
-            keyspace.name,
+            keyspace.name(),
             keyspace.ttl()
         )));
     }
     let Some(named) = operator else { return Ok(keyspace) };
     let name = &named.name;
-    if keyspace.operator_name() != Some(name.as_str()) {
-        let stored = keyspace.operator_name().unwrap_or("none");
+    if !keyspace.has_operator_named(name) {
+        let stored = keyspace.operator_name();
+        let stored = stored.as_deref().unwrap_or("none");
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
-            keyspace.name,
+            keyspace.name(),
         )));
     }
     if keyspace.operator().is_none() {

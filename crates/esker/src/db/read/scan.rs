@@ -16,6 +16,7 @@ use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
 use crate::db::read::{blob_value, memtable_sort};
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::merge_settings::MergeSettings;
 use crate::db::state::read_state::ReadState;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::state::tombstone_skip_cache::LEAST_PASSED;
@@ -59,6 +60,11 @@ impl Source {
         let loaded = keyspace.read_state.load();
         let read_state = Arc::clone(keyspace.visible(&loaded, snapshot_guard.point())?);
         Ok(Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state })
+    }
+
+    /// What operands in it are combined by.
+    fn merge_settings(&self) -> MergeSettings {
+        self.keyspace.merge_settings(self.read_state.merge_epoch)
     }
 
     /// All entries but those that range tombstones of newer sources hide; and what all range
@@ -508,7 +514,8 @@ impl ScanCursor {
         self.key.extend_from_slice(self.merged.entry().key);
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
-        let mut has_base = !self.source.keyspace.ttl().is_enabled();
+        let settings = self.source.merge_settings();
+        let mut has_base = !settings.expires;
         let mut is_large = false;
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
@@ -546,17 +553,23 @@ impl ScanCursor {
         if is_large {
             existing = existing.map(|reference| blob_value::load(&self.source.inner, &reference)).transpose()?;
         }
-        let has_value = self.merge_into_value(existing, &newest_first)?;
+        let has_value = self.merge_into_value(&settings, existing, &newest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }
 
-    fn merge_into_value(&mut self, existing: Option<Vec<u8>>, oldest_first: &[Vec<u8>]) -> Result<bool> {
+    fn merge_into_value(
+        &mut self,
+        settings: &MergeSettings,
+        existing: Option<Vec<u8>>,
+        oldest_first: &[Vec<u8>],
+    ) -> Result<bool> {
         let operands: Vec<&[u8]> = oldest_first.iter().map(Vec::as_slice).collect();
         let merged = match existing {
             existing if operands.is_empty() => existing,
             existing => {
-                full_merge(&self.source.inner, &self.source.keyspace, &self.key, existing.as_deref(), &operands)?
+                let Source { inner, keyspace, .. } = &self.source;
+                full_merge(inner, keyspace, settings, &self.key, existing.as_deref(), &operands)?
             }
         };
         let has_value = merged.is_some();
@@ -599,7 +612,9 @@ impl ScanCursor {
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
         let mut expiry_ms = NEVER;
-        let needs_base = self.source.keyspace.ttl().is_enabled();
+        let mut settings = None;
+        let needs_base =
+            self.source.keyspace.ttl().is_enabled() && settings.insert(self.source.merge_settings()).expires;
         let mut has_base = !needs_base;
         let mut is_large = false;
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
@@ -643,7 +658,8 @@ impl ScanCursor {
         if is_large {
             existing = existing.map(|reference| blob_value::load(&self.source.inner, &reference)).transpose()?;
         }
-        let has_value = self.merge_into_value(existing, &oldest_first)?;
+        let settings = settings.unwrap_or_else(|| self.source.merge_settings());
+        let has_value = self.merge_into_value(&settings, existing, &oldest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }

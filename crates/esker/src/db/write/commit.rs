@@ -113,6 +113,12 @@ pub fn commit_if(
     let limit = WaitLimit::begin(options.stall);
     let room = Room { needs, record_bytes: record.len(), is_logged: !options.disable_wal };
     let Some(writer) = lock_if(inner, room, limit.as_ref(), precondition)? else { return Ok(false) };
+    if writer.merges_came_to_expire && merge_expiry::has_unresolved(&writer, &record[RECORD_HEADER_BYTES..]) {
+        // Prepared before the setting was made: it may be resolved like any other by now.
+        drop(writer);
+        let now_ms = inner.options.clock.now_ms();
+        return commit_merges_if(inner, record, now_ms, needs, options, precondition);
+    }
     commit_locked(inner, writer, record, content, needs, options, precondition)?;
     Ok(true)
 }

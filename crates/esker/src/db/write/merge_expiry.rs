@@ -116,6 +116,19 @@ pub fn bytes_to_copy(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Res
     Ok(Some(base + found.operands.iter().map(|operand| bytes(operand)).sum::<usize>()))
 }
 
+/// Whether a merge in `payload`, which was not resolved, goes to a keyspace in which entries can
+/// expire.
+#[cold]
+pub fn has_unresolved(writer: &Writer, payload: &[u8]) -> bool {
+    Operations::new(payload).map_while(std::result::Result::ok).any(|operation| match operation {
+        AnyOperation::Key(operation) if operation.kind == Kind::Merge => {
+            let target = writer.keyspaces.get(operation.keyspace as usize).and_then(Option::as_ref);
+            target.is_some_and(|target| target.keyspace.ttl().is_enabled())
+        }
+        _ => false,
+    })
+}
+
 /// Resolves the merges among the operations in `payload`, under the writer lock: the state that it
 /// finds is the state that the batch meets.
 ///
