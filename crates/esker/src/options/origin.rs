@@ -12,7 +12,6 @@ use std::fmt;
 /// assert!(explanation.options.iter().all(|option| option.origin == Origin::Default));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Origin {
     /// It was not set.
     Default,

@@ -17,7 +17,6 @@ use std::time::Duration;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum StallPolicy {
     /// It waits for as long as it takes.
     #[default]
