@@ -4,7 +4,7 @@ use super::arena::{Arena, START};
 use super::index::Index;
 use super::sorted_runs::Order;
 use super::tombstones::TombstoneSets;
-use crate::base::key::{Entry, Kind, Sequence, same};
+use crate::base::key::{Entry, Sequence, same};
 use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
@@ -37,6 +37,8 @@ pub struct Memtable {
     pub(super) last_expiry_ms: AtomicU64,
     /// Whether a write in here is in no log.
     pub(super) unlogged: AtomicBool,
+    /// Whether a write in here is a merge, or was one before it was combined with others.
+    pub(super) merges: AtomicBool,
     pub(super) index_bytes: AtomicUsize,
     pub(super) sorted: Mutex<Order>,
     pub(super) tombstones: TombstoneSets,
@@ -68,6 +70,7 @@ impl Memtable {
             last_sequence: AtomicU64::new(0),
             last_expiry_ms: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
+            merges: AtomicBool::new(false),
             sorted: Mutex::default(),
             tombstones: TombstoneSets::default(),
             order_bytes: AtomicUsize::new(0),
@@ -153,18 +156,10 @@ impl Memtable {
         Ok(())
     }
 
-    /// Whether one of the entries that are not dead is a merge operand. Looks at each.
-    pub fn has_operands(&self) -> bool {
-        let end = self.end();
-        let mut at = START;
-        while at < end {
-            let entry = self.arena.entry(at);
-            if matches!(entry.kind(), Kind::Merge | Kind::MergeFirst) && !entry.is_dead() {
-                return true;
-            }
-            at = entry.end();
-        }
-        false
+    /// Whether a merge was ever written in here: what was combined since is apart in the log. To be
+    /// asked under the writer lock.
+    pub fn has_merges(&self) -> bool {
+        self.merges.load(Ordering::Relaxed)
     }
 
     /// Whether a range was ever deleted in here.

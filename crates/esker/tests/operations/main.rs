@@ -51,6 +51,7 @@ mod range_delete;
 mod rename;
 mod repair;
 mod repair_cut_short;
+mod replaced_settings;
 mod rot;
 mod scan_walks;
 mod scans_beside_writer;

@@ -10,17 +10,18 @@
 //! merge is resolved at its commit (`write/commit.rs`). Its operands are combined by the operator
 //! that is in force at the commit.
 //!
-//! Operands that are stored would be taken for others under another operator. So they are folded
-//! before it is replaced: the keyspace is compacted with the operator that it has, and the settings
-//! are changed under the writer lock, once nothing that a read would find from then on has an
-//! operand. The same goes for a time to live where there are operands, which need something to be
-//! combined with then. What reads that began before still find is combined as before
-//! (`state/merge_settings.rs`).
+//! Operands that are stored would be taken for others under another operator, in tables and in the
+//! log, which has each one apart even where the memtable has combined them. So they are folded
+//! before it is replaced: the keyspace is flushed and compacted with the operator that it has, and
+//! the settings are changed under the writer lock, once no table has an operand, and nothing that a
+//! replay of the log would apply is a merge. The same goes for a time to live where there are
+//! operands, which need something to be combined with then. What reads that began before still find
+//! is combined as before (`state/merge_settings.rs`).
 
 use crate::base::expiry::Ttl;
 use crate::base::key::{Kind, Sequence};
 use crate::db::background::rotate::rotate_in_epoch;
-use crate::db::background::{commit_version_edit, compaction};
+use crate::db::background::{commit_version_edit, compaction, flush};
 use crate::db::lifecycle::keyspaces::{self, Named};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::error::{Error, Result};
@@ -32,7 +33,8 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often a keyspace is compacted in one call, because other threads have merged meanwhile.
+/// How often a keyspace is flushed or compacted in one call, because other threads have merged
+/// meanwhile.
 const MOST_FOLDS: usize = 10;
 
 /// See [`crate::Keyspace::set_ttl`].
@@ -40,7 +42,7 @@ pub fn set_ttl(inner: &Inner, keyspace: &KeyspaceInner, ttl: Ttl) -> Result<()> 
     inner.refuse_in_callback()?;
     let stored = ttl.to_stored()?;
     let change = |record: &mut KeyspaceRecord| record.ttl = stored;
-    folded(inner, keyspace, || {
+    folded(inner, keyspace, |folding| {
         let before = keyspace.ttl();
         if before == Ttl::from_stored(stored) {
             return Ok(Some(()));
@@ -56,7 +58,7 @@ pub fn set_ttl(inner: &Inner, keyspace: &KeyspaceInner, ttl: Ttl) -> Result<()> 
             apply_ttl(inner, &mut writer, keyspace, stored);
             return Ok(Some(()));
         }
-        let Some(writer) = lock_without_operands(inner, keyspace)? else { return Ok(None) };
+        let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
         writer.merges_came_to_expire = true;
         keyspace.keep_merge_settings();
@@ -80,7 +82,7 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
     let operator = named.for_keys(&keyspace.order);
     let change = |record: &mut KeyspaceRecord| record.operator = Some(named.name.clone());
     let apply = |writer: &mut Writer| apply_operator(inner, writer, keyspace, &named.name, Some(Arc::clone(&operator)));
-    folded(inner, keyspace, || {
+    folded(inner, keyspace, |folding| {
         if keyspace.has_operator_named(&named.name) {
             if keyspace.operator().is_none() {
                 keyspaces::attach(inner, keyspace, Arc::clone(&operator))?;
@@ -91,7 +93,7 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
             apply(&mut *make_durable(inner, keyspace, None, change)?);
             return Ok(Some(()));
         }
-        let Some(writer) = lock_without_operands(inner, keyspace)? else { return Ok(None) };
+        let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
         keyspace.keep_merge_settings();
         apply(&mut writer);
@@ -169,23 +171,33 @@ fn make_durable<'i>(
     Ok(writer)
 }
 
-/// Calls `change`, and again after each compaction of the keyspace, as long as it says that there
-/// are operands.
-fn folded(inner: &Inner, keyspace: &KeyspaceInner, mut change: impl FnMut() -> Result<Option<()>>) -> Result<()> {
+/// Calls `change`, and again after each flush or compaction of the keyspace, as long as it says
+/// that there are operands.
+fn folded(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    mut change: impl FnMut(&mut Folding) -> Result<Option<()>>,
+) -> Result<()> {
+    let mut folding = Folding::default();
     for attempt in 0.. {
         {
             // Jobs go by the settings from their beginning to their end.
             let _jobs = inner.jobs.lock();
             let _changes = inner.keyspace_changes.lock();
             keyspace.check_exists()?;
-            if change()?.is_some() {
+            if change(&mut folding)?.is_some() {
                 break;
             }
         }
         if attempt == MOST_FOLDS {
             return Err(has_operands(keyspace));
         }
-        compaction::compact_now(inner, Some(keyspace.id))?;
+        if folding.in_tables {
+            compaction::compact_now(inner, Some(keyspace.id))?;
+        } else {
+            flush::flush_now(inner)?;
+        }
+        folding.was_flushed = true;
     }
     Ok(())
 }
@@ -199,22 +211,52 @@ fn has_operands(keyspace: &KeyspaceInner) -> Error {
     ))
 }
 
-/// The writer lock, if no read that begins from now on finds a merge operand in the keyspace. The
-/// caller holds the job lock.
-fn lock_without_operands<'i>(inner: &'i Inner, keyspace: &KeyspaceInner) -> Result<Option<MutexGuard<'i, Writer>>> {
-    check_writable(inner)?;
+/// What is known of the operands of a keyspace.
+#[derive(Default)]
+struct Folding {
+    /// They are in tables; otherwise in memtables, or in the log behind these.
+    in_tables: bool,
+    /// What was in memtables at the beginning is in tables.
+    was_flushed: bool,
+}
+
+impl Folding {
+    /// The writer lock, if neither a read nor a recovery that begins from now on finds a merge
+    /// operand in the keyspace. The caller holds the job lock.
+    fn lock_without_operands<'i>(
+        &mut self,
+        inner: &'i Inner,
+        keyspace: &KeyspaceInner,
+    ) -> Result<Option<MutexGuard<'i, Writer>>> {
+        check_writable(inner)?;
+        self.in_tables = tables_have_operands(keyspace)?;
+        if self.in_tables {
+            return Ok(None);
+        }
+        let mut writer = inner.lock_writer();
+        inner.error_state.check()?;
+        if !keyspace.read_state.load().memtables().any(|memtable| memtable.has_merges()) {
+            return Ok(Some(writer));
+        }
+        if !self.was_flushed {
+            return Ok(None);
+        }
+        // Others merge: there is little in memory, and no more comes in between.
+        flush::flush_locked(inner, &mut writer)?;
+        self.in_tables = tables_have_operands(keyspace)?;
+        Ok((!self.in_tables).then_some(writer))
+    }
+}
+
+fn tables_have_operands(keyspace: &KeyspaceInner) -> Result<bool> {
     let read_state = keyspace.read_state.load_full();
     let expires = keyspace.ttl().is_enabled();
     for (_, table) in read_state.version.tables() {
         if has_operand(&table, expires)? {
-            return Ok(None);
+            return Ok(true);
         }
     }
-    let writer = inner.lock_writer();
-    inner.error_state.check()?;
-    let read_state = keyspace.read_state.load_full();
-    let is_free = !read_state.memtables().any(|memtable| memtable.has_operands());
-    Ok(is_free.then_some(writer))
+    Ok(false)
 }
 
 /// Whether the table has merge operands. It counts those only that start from something.

@@ -1,0 +1,102 @@
+//! What is in the log when the operator of a keyspace is replaced, or when entries come to expire:
+//! a replay must not combine it by other rules than those that it was written under.
+
+use crate::common::{DIRECTORY, Machine};
+use esker::env::mem::CrashMode;
+use esker::merge::{Max, UInt64Add};
+use esker::{Db, KeyspaceOptions, MergeError, MergeOperator, Ttl};
+use std::sync::Arc;
+
+const ENABLED: Ttl = Ttl::Enabled { default: None };
+
+fn number(keyspace: &esker::Keyspace, key: &str) -> Option<u64> {
+    let value = keyspace.get(key).expect("get")?;
+    Some(u64::from_le_bytes(value[..].try_into().expect("eight bytes")))
+}
+
+/// The databases that come of this one: a handle of every kind.
+fn heirs(machine: &Machine, db: Db, check: impl Fn(&str, &Db)) {
+    check("itself", &db);
+    // Before a checkpoint, which flushes.
+    let image = machine.env.crash(&CrashMode::KeepAll, 1);
+    check("crash", &Db::open(DIRECTORY, machine.options().env(Arc::new(image))).expect("open"));
+    db.checkpoint("/copy").expect("checkpoint");
+    check("checkpoint", &Db::open("/copy", machine.options()).expect("open"));
+    let follower = Db::open_follower(DIRECTORY, machine.options()).expect("follow");
+    check("follower", follower.db());
+    drop((follower, db));
+    check("read only", &Db::open_read_only(DIRECTORY, machine.options()).expect("open"));
+    check("reopened", &machine.open());
+}
+
+#[test]
+fn what_was_combined_in_memory_is_not_combined_again_from_the_log() {
+    for adds in [true, false] {
+        let machine = Machine::new();
+        let db = machine.open();
+        let first: Arc<dyn MergeOperator> = if adds { Arc::new(UInt64Add) } else { Arc::new(Max) };
+        let second: Arc<dyn MergeOperator> = if adds { Arc::new(Max) } else { Arc::new(UInt64Add) };
+        let numbers = KeyspaceOptions::default().shared_merge_operator(first);
+        let numbers = db.keyspace("numbers", numbers).expect("new");
+        let follower = Db::open_follower(DIRECTORY, machine.options()).expect("follow");
+        numbers.put("put", 5u64.to_le_bytes()).expect("put");
+        numbers.delete("deleted").expect("delete");
+        for operand in [3u64, 4] {
+            for key in ["put", "deleted"] {
+                numbers.merge(key, operand.to_le_bytes()).expect("merge");
+            }
+        }
+        numbers.put("overwritten", 5u64.to_le_bytes()).expect("put");
+        numbers.merge("overwritten", 3u64.to_le_bytes()).expect("merge");
+        numbers.put("overwritten", 1u64.to_le_bytes()).expect("put");
+        numbers.set_shared_merge_operator(second).expect("set");
+        numbers.merge("new", 3u64.to_le_bytes()).expect("merge");
+        numbers.merge("new", 1u64.to_le_bytes()).expect("merge");
+        let expected = if adds { [12, 7, 1, 3] } else { [5, 4, 1, 4] }.map(Some);
+        let check = |what: &str, db: &Db| {
+            let numbers = db.existing_keyspace("numbers").expect("there");
+            let found = ["put", "deleted", "overwritten", "new"].map(|key| number(&numbers, key));
+            assert_eq!(found, expected, "{what}, first additions: {adds}");
+        };
+        follower.catch_up().expect("catch up");
+        check("follower from before", follower.db());
+        drop((numbers, follower));
+        heirs(&machine, db, check);
+    }
+}
+
+/// The last operand; two operands alone are not combined.
+#[derive(Debug)]
+struct Last;
+
+impl MergeOperator for Last {
+    fn name(&self) -> &str {
+        "last"
+    }
+
+    fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+        Ok(operands.last().map(|operand| operand.to_vec()))
+    }
+
+    fn partial_merge(&self, _: &[u8], _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn a_long_chain_that_became_a_value_outlives_the_replay_where_entries_came_to_expire() {
+    for merges in [1, 64, 100u64] {
+        let machine = Machine::new();
+        let db = machine.open();
+        let last = db.keyspace("last", KeyspaceOptions::default().merge_operator(Last)).expect("new");
+        for operand in 1..=merges {
+            last.merge("k", operand.to_le_bytes()).expect("merge");
+        }
+        last.set_ttl(ENABLED).expect("set");
+        drop(last);
+        heirs(&machine, db, |what, db| {
+            let last = db.existing_keyspace("last").expect("there");
+            assert_eq!(number(&last, "k"), Some(merges), "{what}, {merges} merges");
+        });
+    }
+}
