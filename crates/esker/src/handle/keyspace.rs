@@ -18,7 +18,8 @@ use crate::db::write::commit::{
 };
 use crate::db::write::in_place_write;
 use crate::db::write::lock_within::{Room, before_large_value};
-use crate::error::{Error, Result, escape_key};
+use crate::db::write::merge_expiry;
+use crate::error::{Error, Result};
 use crate::options::{CompactionStyle, WriteOptions};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -88,10 +89,7 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
         let what = format!("keyspace {:?} was created without a merge operator", keyspace.name());
         return Err(Error::invalid(what));
     }
-    keyspace.check_operand(value).map_err(|reason| {
-        let shown = escape_key(keyspace.order.key_of(key));
-        Error::invalid(format!("merge into key {shown} of keyspace {:?}: {reason}", keyspace.name()))
-    })
+    merge_expiry::check_operand(keyspace, key, value)
 }
 
 /// Refuses a time to live where nothing expires.

@@ -1,10 +1,10 @@
 //! What is in the log when the operator of a keyspace is replaced, or when entries come to expire:
 //! a replay must not combine it by other rules than those that it was written under.
 
-use crate::common::{DIRECTORY, Machine};
+use crate::common::{DIRECTORY, Machine, keyspace};
 use esker::env::mem::CrashMode;
-use esker::merge::{Max, UInt64Add};
-use esker::{Db, KeyspaceOptions, MergeError, MergeOperator, Ttl};
+use esker::merge::{Max, StringAppend, UInt64Add};
+use esker::{Db, Error, KeyspaceOptions, MergeError, MergeOperator, Ttl};
 use std::sync::Arc;
 
 const ENABLED: Ttl = Ttl::Enabled { default: None };
@@ -99,4 +99,41 @@ fn a_long_chain_that_became_a_value_outlives_the_replay_where_entries_came_to_ex
             assert_eq!(number(&last, "k"), Some(merges), "{what}, {merges} merges");
         });
     }
+}
+
+#[test]
+fn an_operand_that_the_new_operator_refuses_is_not_written() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let texts = db.keyspace("texts", KeyspaceOptions::default().merge_operator(StringAppend::new(","))).expect("new");
+    let other = keyspace(&db, "other");
+    texts.put("k", 5u64.to_le_bytes()).expect("put");
+    for expires in [false, true] {
+        texts.set_merge_operator(StringAppend::new(",")).expect("back");
+        if expires {
+            texts.set_ttl(ENABLED).expect("set");
+        }
+        let mut batch = db.batch();
+        batch.put(&other, "k", "v").expect("add");
+        batch.merge(&texts, "k", "abc").expect("add");
+        let mut fits = db.batch();
+        fits.merge(&texts, "k", 3u64.to_le_bytes()).expect("add");
+        let mut transaction = db.transaction();
+        transaction.merge(&texts, "k", "abc").expect("merge");
+        let before = number(&texts, "k").expect("there");
+        texts.set_merge_operator(UInt64Add).expect("set");
+        let refused = |result: Result<(), Error>| {
+            assert!(matches!(&result, Err(Error::InvalidArgument { .. })), "{expires}: {result:?}");
+            assert!(format!("{result:?}").contains("texts"), "{result:?}");
+        };
+        refused(batch.commit());
+        refused(transaction.commit());
+        assert_eq!((number(&texts, "k"), other.get("k").expect("get")), (Some(before), None));
+        fits.commit().expect("commit");
+        assert_eq!(number(&texts, "k"), Some(before + 3));
+    }
+    drop((texts, other));
+    heirs(&machine, db, |what, db| {
+        assert_eq!(number(&db.existing_keyspace("texts").expect("there"), "k"), Some(11), "{what}");
+    });
 }

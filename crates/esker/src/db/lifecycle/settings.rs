@@ -7,8 +7,8 @@
 //! (`drop_keyspace.rs`).
 //!
 //! What was prepared before, a batch for example, has no expiry: a put never expires then, and a
-//! merge is resolved at its commit (`write/commit.rs`). Its operands are combined by the operator
-//! that is in force at the commit.
+//! merge is resolved at its commit (`write/commit.rs`). Its operands are checked and combined by
+//! the operator that is in force at the commit.
 //!
 //! Operands that are stored would be taken for others under another operator, in tables and in the
 //! log, which has each one apart even where the memtable has combined them. So they are folded
@@ -60,12 +60,19 @@ pub fn set_ttl(inner: &Inner, keyspace: &KeyspaceInner, ttl: Ttl) -> Result<()> 
         }
         let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
-        writer.merges_came_to_expire = true;
-        keyspace.keep_merge_settings();
+        begin_epoch(&mut writer, keyspace);
         apply_ttl(inner, &mut writer, keyspace, stored);
         rotate_in_epoch(inner, &mut writer, keyspace.id);
         Ok(Some(()))
     })
+}
+
+/// The rules for merges are about to be changed, with [`rotate_in_epoch`] behind.
+fn begin_epoch(writer: &mut Writer, keyspace: &KeyspaceInner) {
+    if !writer.altered_merges.contains(&keyspace.id) {
+        writer.altered_merges.push(keyspace.id);
+    }
+    keyspace.keep_merge_settings();
 }
 
 fn apply_ttl(inner: &Inner, writer: &mut Writer, keyspace: &KeyspaceInner, stored: u64) {
@@ -95,7 +102,7 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
         }
         let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
-        keyspace.keep_merge_settings();
+        begin_epoch(&mut writer, keyspace);
         apply(&mut writer);
         rotate_in_epoch(inner, &mut writer, keyspace.id);
         Ok(Some(()))

@@ -316,9 +316,9 @@ pub struct Writer {
     pub keyspaces: Vec<Option<Box<KeyspaceWriter>>>,
     /// Whether there is, or was, a keyspace in which entries can expire.
     pub entries_may_expire: bool,
-    /// Whether a keyspace with a merge operator was made one in which entries can expire: merges
-    /// that were prepared before are to be resolved (`write/merge_expiry.rs`).
-    pub merges_came_to_expire: bool,
+    /// Keyspaces with a merge operator that was replaced, or in which entries came to expire: what
+    /// was prepared before is checked, and resolved, at its commit (`write/merge_expiry.rs`).
+    pub altered_merges: Vec<u64>,
     pub last_sequence: Sequence,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
@@ -331,7 +331,7 @@ impl Writer {
             log,
             keyspaces: Vec::new(),
             entries_may_expire: false,
-            merges_came_to_expire: false,
+            altered_merges: Vec::new(),
             last_sequence,
             wants_memory: false,
         }
