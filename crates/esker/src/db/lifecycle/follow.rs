@@ -427,7 +427,7 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
                 }
                 _ => Arc::clone(&keyspace.read_state.load().active),
             };
-            let merge_epoch = keyspace.read_state.load().merge_epoch;
+            let merge_epoch = Arc::clone(&keyspace.read_state.load().merge_epoch);
             keyspace.read_state.follow(active, immutable, version, merge_epoch);
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);

@@ -24,6 +24,7 @@ use crate::db::background::rotate::rotate_in_epoch;
 use crate::db::background::{commit_version_edit, compaction, flush};
 use crate::db::lifecycle::keyspaces::{self, Named};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::merge_settings::MergeEpoch;
 use crate::error::{Error, Result};
 use crate::iter::Cursor as _;
 use crate::merge_operator::{MergeOperator, UINT64_ADD};
@@ -60,19 +61,19 @@ pub fn set_ttl(inner: &Inner, keyspace: &KeyspaceInner, ttl: Ttl) -> Result<()> 
         }
         let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
-        begin_epoch(&mut writer, keyspace);
+        let epoch = begin_epoch(&mut writer, keyspace);
         apply_ttl(inner, &mut writer, keyspace, stored);
-        rotate_in_epoch(inner, &mut writer, keyspace.id);
+        rotate_in_epoch(inner, &mut writer, keyspace.id, epoch);
         Ok(Some(()))
     })
 }
 
 /// The rules for merges are about to be changed, with [`rotate_in_epoch`] behind.
-fn begin_epoch(writer: &mut Writer, keyspace: &KeyspaceInner) {
+fn begin_epoch(writer: &mut Writer, keyspace: &KeyspaceInner) -> MergeEpoch {
     if !writer.altered_merges.contains(&keyspace.id) {
         writer.altered_merges.push(keyspace.id);
     }
-    keyspace.keep_merge_settings();
+    keyspace.keep_merge_settings()
 }
 
 fn apply_ttl(inner: &Inner, writer: &mut Writer, keyspace: &KeyspaceInner, stored: u64) {
@@ -102,9 +103,9 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
         }
         let Some(writer) = folding.lock_without_operands(inner, keyspace)? else { return Ok(None) };
         let mut writer = make_durable(inner, keyspace, Some(writer), change)?;
-        begin_epoch(&mut writer, keyspace);
+        let epoch = begin_epoch(&mut writer, keyspace);
         apply(&mut writer);
-        rotate_in_epoch(inner, &mut writer, keyspace.id);
+        rotate_in_epoch(inner, &mut writer, keyspace.id, epoch);
         Ok(Some(()))
     })
 }
@@ -288,16 +289,16 @@ pub fn needs_folding(before: &KeyspaceRecord, now: &KeyspaceRecord) -> bool {
     before.operator.is_some() && (before.operator != now.operator || before.ttl == 0 && now.ttl != 0)
 }
 
-/// Takes over what the writer that is followed has changed from `before`. The number of the merge
-/// settings of what is read with them.
+/// Takes over what the writer that is followed has changed from `before`. The epoch of what
+/// is read with them.
 pub fn take_over(
     inner: &Inner,
     writer: &mut Writer,
     keyspace: &KeyspaceInner,
     before: &KeyspaceRecord,
     now: &KeyspaceRecord,
-) -> u64 {
-    let mut merge_epoch = keyspace.read_state.load().merge_epoch;
+) -> MergeEpoch {
+    let mut merge_epoch = Arc::clone(&keyspace.read_state.load().merge_epoch);
     if needs_folding(before, now) {
         merge_epoch = keyspace.keep_merge_settings();
     }

@@ -64,7 +64,7 @@ impl Source {
 
     /// What operands in it are combined by.
     fn merge_settings(&self) -> MergeSettings {
-        self.keyspace.merge_settings(self.read_state.merge_epoch)
+        self.keyspace.merge_settings(&self.read_state.merge_epoch)
     }
 
     /// All entries but those that range tombstones of newer sources hide; and what all range
@@ -514,9 +514,7 @@ impl ScanCursor {
         self.key.extend_from_slice(self.merged.entry().key);
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
-        let settings = self.source.merge_settings();
-        let mut has_base = !settings.expires;
-        let mut is_large = false;
+        let (mut has_base, mut is_large) = (false, false);
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
             if self.covers.hides(&entry) {
@@ -541,7 +539,7 @@ impl ScanCursor {
             }
         }
         self.skip_older_versions()?;
-        if !has_base {
+        if !has_base && self.source.merge_settings().expires() {
             return Ok(false);
         }
         if is_large && self.keys_only && newest_first.is_empty() {
@@ -553,23 +551,18 @@ impl ScanCursor {
         if is_large {
             existing = existing.map(|reference| blob_value::load(&self.source.inner, &reference)).transpose()?;
         }
-        let has_value = self.merge_into_value(&settings, existing, &newest_first)?;
+        let has_value = self.merge_into_value(existing, &newest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }
 
-    fn merge_into_value(
-        &mut self,
-        settings: &MergeSettings,
-        existing: Option<Vec<u8>>,
-        oldest_first: &[Vec<u8>],
-    ) -> Result<bool> {
+    fn merge_into_value(&mut self, existing: Option<Vec<u8>>, oldest_first: &[Vec<u8>]) -> Result<bool> {
         let operands: Vec<&[u8]> = oldest_first.iter().map(Vec::as_slice).collect();
         let merged = match existing {
             existing if operands.is_empty() => existing,
             existing => {
                 let Source { inner, keyspace, .. } = &self.source;
-                full_merge(inner, keyspace, settings, &self.key, existing.as_deref(), &operands)?
+                full_merge(inner, keyspace, &self.source.merge_settings(), &self.key, existing.as_deref(), &operands)?
             }
         };
         let has_value = merged.is_some();
@@ -612,11 +605,7 @@ impl ScanCursor {
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
         let mut expiry_ms = NEVER;
-        let mut settings = None;
-        let needs_base =
-            self.source.keyspace.ttl().is_enabled() && settings.insert(self.source.merge_settings()).expires;
-        let mut has_base = !needs_base;
-        let mut is_large = false;
+        let (mut has_base, mut is_large) = (false, false);
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
@@ -633,7 +622,7 @@ impl ScanCursor {
                     kind => {
                         oldest_first.clear();
                         has_value = matches!(kind, Kind::Put | Kind::PutBlob);
-                        has_base = has_value || !needs_base;
+                        has_base = has_value;
                         is_large = kind == Kind::PutBlob;
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
@@ -646,7 +635,7 @@ impl ScanCursor {
         if !visible(expiry_ms, self.now_ms) {
             return Ok(false);
         }
-        if (oldest_first.is_empty() && !is_large) || !has_base {
+        if (oldest_first.is_empty() && !is_large) || !has_base && self.source.merge_settings().expires() {
             return Ok(has_value);
         }
         if is_large && self.keys_only && oldest_first.is_empty() {
@@ -658,8 +647,7 @@ impl ScanCursor {
         if is_large {
             existing = existing.map(|reference| blob_value::load(&self.source.inner, &reference)).transpose()?;
         }
-        let settings = settings.unwrap_or_else(|| self.source.merge_settings());
-        let has_value = self.merge_into_value(&settings, existing, &oldest_first)?;
+        let has_value = self.merge_into_value(existing, &oldest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }

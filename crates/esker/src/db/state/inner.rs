@@ -54,7 +54,7 @@ use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
 use crate::db::state::kept_blobs::KeptBlobs;
 use crate::db::state::latencies::{Measured, Timed};
-use crate::db::state::merge_settings::{FormerMergeSettings, MergeSettings};
+use crate::db::state::merge_settings::{FormerMergeSettings, FormerSettings, MergeEpoch, MergeSettings};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
@@ -205,27 +205,35 @@ impl KeyspaceInner {
     }
 
     /// What operands found in a read state of `merge_epoch` are combined by.
-    #[cold]
-    pub fn merge_settings(&self, merge_epoch: u64) -> MergeSettings {
+    pub fn merge_settings(&self, merge_epoch: &MergeEpoch) -> MergeSettings {
+        // Before the kept ones are looked for.
         let present = self.present_merge_settings();
-        self.former_merges.of(merge_epoch).unwrap_or(present)
+        self.former_merges.of(merge_epoch).map_or(present, MergeSettings::Former)
     }
 
     /// What operands that are written now are combined by.
     pub fn present_merge_settings(&self) -> MergeSettings {
-        MergeSettings {
-            operator: self.operator(),
-            operator_name: self.operator_name(),
-            expires: Ttl::from_stored(self.ttl.load(Ordering::Acquire)).is_enabled(),
-        }
+        let expires = Ttl::from_stored(self.ttl.load(Ordering::Acquire)).is_enabled();
+        MergeSettings::Present { operator: self.operator.load(), expires }
+    }
+
+    /// The name of the operator of these settings, for an error.
+    #[cold]
+    pub fn operator_name_of(&self, settings: &MergeSettings) -> String {
+        let name = match settings {
+            MergeSettings::Present { .. } => self.operator_name(),
+            MergeSettings::Former(former) => former.operator_name.clone(),
+        };
+        name.as_deref().unwrap_or("(none)").to_owned()
     }
 
     /// Keeps the present merge settings for those who read what is there now, before they are
     /// changed. Call under the writer lock, and put another read state in the place of the present
-    /// one, with the number returned, when they are.
-    pub fn keep_merge_settings(&self) -> u64 {
-        let present = self.read_state.load().stored().merge_epoch;
-        self.former_merges.add(present, self.present_merge_settings())
+    /// one, of the epoch returned, when they are.
+    pub fn keep_merge_settings(&self) -> MergeEpoch {
+        let expires = self.ttl().is_enabled();
+        let present = FormerSettings { operator: self.operator(), operator_name: self.operator_name(), expires };
+        self.former_merges.add(&self.read_state.load().stored().merge_epoch, present)
     }
 
     /// What a read searches, where `read_state` is what there is now.

@@ -15,6 +15,7 @@
 
 use crate::base::key::Sequence;
 use crate::base::sync::{ArcSwap, AtomicU64, Guard, Mutex};
+use crate::db::state::merge_settings::MergeEpoch;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::table::Table;
 use crate::version::runs::Version;
@@ -32,7 +33,7 @@ pub struct ReadState {
     pub dropped: Option<Box<Dropped>>,
     /// Which merge settings of the keyspace its operands are combined by
     /// (`state/merge_settings.rs`).
-    pub merge_epoch: u64,
+    pub merge_epoch: MergeEpoch,
 }
 
 /// The end of a keyspace.
@@ -49,7 +50,8 @@ pub struct Dropped {
 impl ReadState {
     /// That of a keyspace with nothing but one memtable.
     pub fn of_memtable(active: Arc<Memtable>) -> ReadState {
-        ReadState { active, immutable: Vec::new(), version: Arc::default(), dropped: None, merge_epoch: 0 }
+        let (version, merge_epoch) = (Arc::default(), MergeEpoch::default());
+        ReadState { active, immutable: Vec::new(), version, dropped: None, merge_epoch }
     }
 
     /// All memtables, newest first. Those of a keyspace that was dropped are among them, as long as
@@ -81,7 +83,8 @@ impl ReadState {
     /// That of a dropped keyspace, with the same empty memtable.
     fn after_drop(&self, sequence: Sequence, before: Option<Arc<ReadState>>, is_final: bool) -> ReadState {
         let dropped = Some(Box::new(Dropped { sequence, before, is_final }));
-        ReadState { dropped, merge_epoch: self.merge_epoch, ..ReadState::of_memtable(Arc::clone(&self.active)) }
+        let merge_epoch = Arc::clone(&self.merge_epoch);
+        ReadState { dropped, merge_epoch, ..ReadState::of_memtable(Arc::clone(&self.active)) }
     }
 
     /// The read state for a reader at `sequence`; none if the keyspace was dropped before that.
@@ -142,13 +145,13 @@ impl ReadStateCell {
     }
 
     /// Puts what a follower has read of the keyspace in the place of what it had.
-    /// What of it is combined by merge settings `merge_epoch`.
+    /// Operands in it are combined by the merge settings of `merge_epoch`.
     pub fn follow(
         &self,
         active: Arc<Memtable>,
         immutable: Vec<Arc<Memtable>>,
         version: Arc<Version>,
-        merge_epoch: u64,
+        merge_epoch: MergeEpoch,
     ) {
         // A dropped keyspace is not followed.
         let _ = self.change(|_| ReadState { active, immutable, version, dropped: None, merge_epoch });
@@ -193,15 +196,15 @@ impl ReadStateCell {
     /// for its flush from now on, if anything is in it. Under the writer lock: no write is half in
     /// the one and half in the other.
     pub fn rotate_memtable(&self, writer: &mut MemtableWriter, next: (Arc<Memtable>, MemtableWriter)) {
-        self.rotate_in_epoch(writer, next, 0);
+        self.rotate_in_epoch(writer, next, None);
     }
 
-    /// The same, for memtables whose operands are combined by the merge settings so many later.
+    /// The same, for a memtable whose operands are combined by the merge settings of another epoch.
     pub fn rotate_in_epoch(
         &self,
         writer: &mut MemtableWriter,
         (active, next): (Arc<Memtable>, MemtableWriter),
-        later: u64,
+        epoch: Option<MergeEpoch>,
     ) {
         let empty = writer.memtable().is_empty();
         *writer = next;
@@ -209,7 +212,8 @@ impl ReadStateCell {
         let _ = self.change(|read_state| {
             let old = if empty { None } else { Some(Arc::clone(&read_state.active)) };
             let immutable = old.into_iter().chain(read_state.immutable.iter().cloned()).collect();
-            let (version, merge_epoch) = (Arc::clone(&read_state.version), read_state.merge_epoch + later);
+            let merge_epoch = epoch.unwrap_or_else(|| Arc::clone(&read_state.merge_epoch));
+            let version = Arc::clone(&read_state.version);
             ReadState { active, immutable, version, dropped: None, merge_epoch }
         });
     }
@@ -223,7 +227,7 @@ impl ReadStateCell {
             immutable: read_state.immutable.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
             version: Arc::new(read_state.version.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
             dropped: None,
-            merge_epoch: read_state.merge_epoch,
+            merge_epoch: Arc::clone(&read_state.merge_epoch),
         })
     }
 
@@ -242,7 +246,7 @@ impl ReadStateCell {
             immutable: read_state.immutable.clone(),
             version: Arc::new(read_state.version.edited(removed, added)),
             dropped: None,
-            merge_epoch: read_state.merge_epoch,
+            merge_epoch: Arc::clone(&read_state.merge_epoch),
         })
     }
 }
