@@ -137,3 +137,41 @@ fn an_operand_that_the_new_operator_refuses_is_not_written() {
         assert_eq!(number(&db.existing_keyspace("texts").expect("there"), "k"), Some(11), "{what}");
     });
 }
+
+#[test]
+fn what_a_change_of_settings_rotates_is_flushed() {
+    for is_expiry in [false, true] {
+        let machine = Machine::new();
+        let db = Db::open(DIRECTORY, machine.options().background_threads(0)).expect("open");
+        let numbers = db.keyspace("numbers", KeyspaceOptions::default().merge_operator(Max)).expect("new");
+        numbers.put("k", 5u64.to_le_bytes()).expect("put");
+        if is_expiry {
+            numbers.set_ttl(ENABLED).expect("set");
+        } else {
+            numbers.set_merge_operator(UInt64Add).expect("set");
+        }
+        assert_eq!(db.stats().keyspaces[0].runs.len(), 1, "it waits for another write: {is_expiry}");
+    }
+}
+
+/// Its chains are long, and are flushed as soon as it is there: not under the locks of the change.
+#[test]
+fn an_operator_that_is_supplied_by_the_change_combines_what_waits_for_it() {
+    let machine = Machine::new();
+    let open = || Db::open(DIRECTORY, machine.options().background_threads(0)).expect("open");
+    let db = open();
+    let last = db.keyspace("last", KeyspaceOptions::default().merge_operator(Last)).expect("new");
+    last.put("k", vec![7; 2000]).expect("put");
+    for operand in 1..=60u64 {
+        last.merge("k", operand.to_le_bytes()).expect("merge");
+    }
+    drop((last, db));
+    let db = open();
+    let last = keyspace(&db, "last");
+    for operand in 1..=60u64 {
+        last.merge("k", operand.to_le_bytes()).expect("merge");
+    }
+    last.set_merge_operator(Last).expect("supplied");
+    assert_eq!(number(&last, "k"), Some(60));
+    assert_eq!(db.stats().keyspaces[0].runs.len(), 1);
+}

@@ -232,33 +232,45 @@ fn check(
         )));
     }
     let Some(named) = operator else { return Ok(keyspace) };
-    let name = &named.name;
-    if !keyspace.has_operator_named(name) {
-        let stored = keyspace.operator_name();
-        let stored = stored.as_deref().unwrap_or("none");
-        return Err(Error::invalid(format!(
-            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
-            keyspace.name(),
-        )));
-    }
-    if keyspace.operator().is_none() {
-        attach(inner, &keyspace, named.for_keys(&keyspace.order))?;
+    check_operator(&keyspace, &named.name)?;
+    if keyspace.operator().is_none() && attach(inner, &keyspace, &named)? {
+        run::work_was_added(inner)?;
     }
     Ok(keyspace)
 }
 
-/// Supplies the operator of a keyspace that was opened without it.
-pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
-    keyspace.attach(Arc::clone(&operator));
+/// Refuses an operator of another name than the keyspace has.
+fn check_operator(keyspace: &KeyspaceInner, name: &str) -> Result<()> {
+    if keyspace.has_operator_named(name) {
+        return Ok(());
+    }
+    let stored = keyspace.operator_name();
+    let stored = stored.as_deref().unwrap_or("none");
+    Err(Error::invalid(format!(
+        "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first, \
+         or change it with Keyspace::set_merge_operator",
+        keyspace.name(),
+    )))
+}
+
+/// Supplies the operator of a keyspace that was opened without it. Whether there is work for the
+/// background thread then.
+///
+/// # Errors
+/// `InvalidArgument`, if it is not the keyspace's operator, or is not any more.
+pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, named: &Named) -> Result<bool> {
+    let operator = named.for_keys(&keyspace.order);
     let mut writer = inner.writer.lock();
+    // Under the lock: another operator may have taken its place since the caller looked.
+    check_operator(keyspace, &named.name)?;
+    keyspace.replace_operator(Some(Arc::clone(&operator)));
     let may_write = writer.log.is_some();
-    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(()) };
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(false) };
     target.operator = Some(operator);
     // Without the operator, operands were kept apart: the flush combines them.
-    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.error_state.check().is_ok() {
+    let rotates = may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.error_state.check().is_ok();
+    if rotates {
         rotate(inner, &mut writer, keyspace.id, 0);
-        drop(writer);
-        run::work_was_added(inner)?;
     }
-    Ok(())
+    Ok(rotates)
 }

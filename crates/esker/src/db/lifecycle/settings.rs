@@ -21,7 +21,7 @@
 use crate::base::expiry::Ttl;
 use crate::base::key::{Kind, Sequence};
 use crate::db::background::rotate::rotate_in_epoch;
-use crate::db::background::{commit_version_edit, compaction, flush};
+use crate::db::background::{commit_version_edit, compaction, flush, run};
 use crate::db::lifecycle::keyspaces::{self, Named};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::merge_settings::MergeEpoch;
@@ -64,6 +64,7 @@ pub fn set_ttl(inner: &Inner, keyspace: &KeyspaceInner, ttl: Ttl) -> Result<()> 
         let epoch = begin_epoch(&mut writer, keyspace);
         apply_ttl(inner, &mut writer, keyspace, stored);
         rotate_in_epoch(inner, &mut writer, keyspace.id, epoch);
+        folding.rotated = true;
         Ok(Some(()))
     })
 }
@@ -93,7 +94,7 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
     folded(inner, keyspace, |folding| {
         if keyspace.has_operator_named(&named.name) {
             if keyspace.operator().is_none() {
-                keyspaces::attach(inner, keyspace, Arc::clone(&operator))?;
+                folding.rotated = keyspaces::attach(inner, keyspace, &named)?;
             }
             return Ok(Some(()));
         }
@@ -106,6 +107,7 @@ pub fn set_merge_operator(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc
         let epoch = begin_epoch(&mut writer, keyspace);
         apply(&mut writer);
         rotate_in_epoch(inner, &mut writer, keyspace.id, epoch);
+        folding.rotated = true;
         Ok(Some(()))
     })
 }
@@ -207,7 +209,8 @@ fn folded(
         }
         folding.was_flushed = true;
     }
-    Ok(())
+    // What was rotated holds memory and log until it is flushed.
+    if folding.rotated { run::work_was_added(inner) } else { Ok(()) }
 }
 
 fn has_operands(keyspace: &KeyspaceInner) -> Error {
@@ -226,6 +229,8 @@ struct Folding {
     in_tables: bool,
     /// What was in memtables at the beginning is in tables.
     was_flushed: bool,
+    /// A memtable waits for its flush.
+    rotated: bool,
 }
 
 impl Folding {

@@ -89,7 +89,8 @@ pub struct KeyspaceInner {
     /// The order of the keys.
     pub order: KeyOrder,
     operator_name: RwLock<Option<Arc<str>>>,
-    /// Whether there is such a name: every merge asks. Never taken back.
+    /// Whether there is such a name: every merge asks, and goes by a time to live that was set
+    /// before. Never taken back.
     has_operator: AtomicBool,
     /// What operands were combined by before the present settings.
     pub former_merges: FormerMergeSettings,
@@ -160,7 +161,7 @@ impl KeyspaceInner {
     /// Whether it has a merge operator, which may not have been supplied.
     #[inline]
     pub fn has_operator(&self) -> bool {
-        self.has_operator.load(Ordering::Relaxed)
+        self.has_operator.load(Ordering::Acquire)
     }
 
     /// Whether its merge operator has this name.
@@ -195,7 +196,7 @@ impl KeyspaceInner {
         self.puts_in_place.store(false, Ordering::Relaxed);
         self.adds_in_place.store(false, Ordering::Relaxed);
         *self.operator_name.write() = Some(name.into());
-        self.has_operator.store(true, Ordering::Relaxed);
+        self.has_operator.store(true, Ordering::Release);
     }
 
     /// The merge operator, if the keyspace has one and it is known.
@@ -280,12 +281,7 @@ impl KeyspaceInner {
         }
     }
 
-    /// Supplies the operator of a keyspace that was opened without it.
-    pub fn attach(&self, operator: Arc<dyn MergeOperator>) {
-        self.replace_operator(Some(operator));
-    }
-
-    /// Puts another operator in the place of that which it has.
+    /// Puts another operator in the place of that which it has. Call under the writer lock.
     pub fn replace_operator(&self, operator: Option<Arc<dyn MergeOperator>>) {
         self.operator.store(operator.map(Arc::new));
     }
