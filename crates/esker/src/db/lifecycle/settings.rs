@@ -31,6 +31,8 @@ use crate::merge_operator::{MergeOperator, UINT64_ADD};
 use crate::table::Table;
 use crate::version::edit::KeyspaceRecord;
 use parking_lot::MutexGuard;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -189,7 +191,8 @@ fn folded(
     mut change: impl FnMut(&mut Folding) -> Result<Option<()>>,
 ) -> Result<()> {
     let mut folding = Folding::default();
-    for attempt in 0.. {
+    let mut folds = 0;
+    loop {
         {
             // Jobs go by the settings from their beginning to their end.
             let _jobs = inner.jobs.lock();
@@ -199,13 +202,21 @@ fn folded(
                 break;
             }
         }
-        if attempt == MOST_FOLDS {
+        if folding.found == Found::Unknown {
+            let found = folding.look_at_tables(keyspace)?;
+            folding.was_looked_at = true;
+            if !found {
+                continue;
+            }
+        }
+        if folds == MOST_FOLDS {
             return Err(has_operands(keyspace));
         }
-        if folding.in_tables {
-            compaction::compact_now(inner, Some(keyspace.id))?;
-        } else {
+        folds += 1;
+        if folding.found == Found::InMemory {
             flush::flush_now(inner)?;
+        } else {
+            compaction::compact_now(inner, Some(keyspace.id))?;
         }
         folding.was_flushed = true;
     }
@@ -222,11 +233,25 @@ fn has_operands(keyspace: &KeyspaceInner) -> Error {
     ))
 }
 
+/// Where there are operands.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Found {
+    /// Tables are to be read first, without a lock.
+    #[default]
+    Unknown,
+    InTables,
+    /// Or in the log, and combined in a memtable.
+    InMemory,
+}
+
 /// What is known of the operands of a keyspace.
 #[derive(Default)]
 struct Folding {
-    /// They are in tables; otherwise in memtables, or in the log behind these.
-    in_tables: bool,
+    found: Found,
+    /// Tables that have none.
+    without: BTreeSet<PathBuf>,
+    /// The tables have just been read, but for those that have come meanwhile.
+    was_looked_at: bool,
     /// What was in memtables at the beginning is in tables.
     was_flushed: bool,
     /// A memtable waits for its flush.
@@ -242,8 +267,16 @@ impl Folding {
         keyspace: &KeyspaceInner,
     ) -> Result<Option<MutexGuard<'i, Writer>>> {
         check_writable(inner)?;
-        self.in_tables = tables_have_operands(keyspace)?;
-        if self.in_tables {
+        let was_looked_at = std::mem::take(&mut self.was_looked_at);
+        if keyspace.ttl().is_enabled() && !was_looked_at {
+            // It may take as long as reading all of them does: no flush would end meanwhile.
+            let read_state = keyspace.read_state.load();
+            if read_state.version.tables().any(|(_, table)| !self.without.contains(table.path())) {
+                self.found = Found::Unknown;
+                return Ok(None);
+            }
+        }
+        if self.look_at_tables(keyspace)? {
             return Ok(None);
         }
         let mut writer = inner.lock_writer();
@@ -251,25 +284,30 @@ impl Folding {
         if !keyspace.read_state.load().memtables().any(|memtable| memtable.has_merges()) {
             return Ok(Some(writer));
         }
+        self.found = Found::InMemory;
         if !self.was_flushed {
             return Ok(None);
         }
         // Others merge: there is little in memory, and no more comes in between.
         flush::flush_locked(inner, &mut writer)?;
-        self.in_tables = tables_have_operands(keyspace)?;
-        Ok((!self.in_tables).then_some(writer))
+        Ok(if self.look_at_tables(keyspace)? { None } else { Some(writer) })
     }
-}
 
-fn tables_have_operands(keyspace: &KeyspaceInner) -> Result<bool> {
-    let read_state = keyspace.read_state.load_full();
-    let expires = keyspace.ttl().is_enabled();
-    for (_, table) in read_state.version.tables() {
-        if has_operand(&table, expires)? {
-            return Ok(true);
+    /// Whether there are operands in tables. Reads only those that are not known.
+    fn look_at_tables(&mut self, keyspace: &KeyspaceInner) -> Result<bool> {
+        let expires = keyspace.ttl().is_enabled();
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        for (_, table) in version.tables() {
+            if !self.without.contains(table.path()) {
+                if has_operand(&table, expires)? {
+                    self.found = Found::InTables;
+                    return Ok(true);
+                }
+                self.without.insert(table.path().to_path_buf());
+            }
         }
+        Ok(false)
     }
-    Ok(false)
 }
 
 /// Whether the table has merge operands. It counts those only that start from something.
