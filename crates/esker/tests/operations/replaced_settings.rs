@@ -1,11 +1,13 @@
 //! What is in the log when the operator of a keyspace is replaced, or when entries come to expire:
 //! a replay must not combine it by other rules than those that it was written under.
 
+use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, Machine, keyspace};
 use esker::env::mem::CrashMode;
 use esker::merge::{Max, StringAppend, UInt64Add};
 use esker::{Db, Error, KeyspaceOptions, MergeError, MergeOperator, Ttl};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const ENABLED: Ttl = Ttl::Enabled { default: None };
 
@@ -174,4 +176,61 @@ fn an_operator_that_is_supplied_by_the_change_combines_what_waits_for_it() {
     last.set_merge_operator(Last).expect("supplied");
     assert_eq!(number(&last, "k"), Some(60));
     assert_eq!(db.stats().keyspaces[0].runs.len(), 1);
+}
+
+/// Trap: the writer replaces the operator after the follower has read the manifest, and before that
+/// has read the log.
+#[test]
+fn a_follower_combines_no_merge_by_the_operator_that_was_replaced() {
+    let mut at = 1;
+    loop {
+        let machine = Machine::new();
+        let db = machine.open();
+        let numbers = db.keyspace("numbers", KeyspaceOptions::default().merge_operator(UInt64Add)).expect("new");
+        numbers.put("k", 10u64.to_le_bytes()).expect("put");
+        let (calls, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(None::<esker::Keyspace>)));
+        let wrong = Arc::new(Mutex::new(Vec::new()));
+        let told = {
+            let (calls, seen, wrong, numbers) = (calls.clone(), seen.clone(), wrong.clone(), numbers.clone());
+            let inside = AtomicBool::new(false);
+            move |call: &'static str| {
+                let Some(seen) = seen.lock().expect("no panic").clone() else { return };
+                // The reads below call too.
+                if inside.swap(true, Ordering::SeqCst) {
+                    return;
+                }
+                let call_number = calls.fetch_add(1, Ordering::SeqCst) + 1;
+                // In another thread: in this one the calls would be refused.
+                let found = std::thread::scope(|scope| {
+                    let change = || {
+                        if call_number == at {
+                            numbers.set_merge_operator(Max).expect("set");
+                            numbers.merge("k", 3u64.to_le_bytes()).expect("merge");
+                        }
+                        number(&seen, "k")
+                    };
+                    scope.spawn(change).join().expect("no panic")
+                });
+                if found != Some(10) {
+                    wrong.lock().expect("no panic").push((call, found));
+                }
+                inside.store(false, Ordering::SeqCst);
+            }
+        };
+        let env = Telling { told: Arc::new(told), called: machine.env.clone() as _ };
+        let follower = Db::open_follower(DIRECTORY, machine.options().env(Arc::new(env))).expect("follow");
+        *seen.lock().expect("no panic") = follower.db().existing_keyspace("numbers").ok();
+        numbers.merge("k", [0; 8]).expect("merge");
+        follower.catch_up().expect("catch up");
+        *seen.lock().expect("no panic") = None;
+        follower.catch_up().expect("catch up");
+        assert_eq!(number(&follower.db().existing_keyspace("numbers").expect("there"), "k"), Some(10));
+        assert!(wrong.lock().expect("no panic").is_empty(), "at call {at}: {wrong:?}");
+        if calls.load(Ordering::SeqCst) < at {
+            break;
+        }
+        at += 1;
+    }
+    println!("{at} calls");
+    assert!(at > 5);
 }

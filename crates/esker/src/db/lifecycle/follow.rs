@@ -163,7 +163,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
             }
             create_keyspaces(inner, following, next)?;
         }
-        match read_log(inner, following, next.as_ref(), &mut batches)? {
+        match read_log(inner, following, (current, next.as_ref()), &mut batches)? {
             End::Reached => {}
             End::NotYet => {
                 following.stamp = None;
@@ -269,9 +269,15 @@ fn add_keyspace(
     keyspaces::add(inner, &keyspace, writer, operator);
 }
 
-/// Step 2. `next`: the manifest as it was read before; a keyspace that it does not know has been
-/// created since.
-fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestState>, batches: &mut u64) -> Result<End> {
+/// Step 2. `next`: the manifest as it was read before, which `stamp` is that of; a keyspace that it
+/// does not know has been created since.
+fn read_log(
+    inner: &Inner,
+    following: &mut Following,
+    (mut stamp, next): (Option<(u64, u64)>, Option<&ManifestState>),
+    batches: &mut u64,
+) -> Result<End> {
+    let mut looked_behind = None;
     let Following { state, tail, begins, .. } = following;
     let newest = next.unwrap_or(state);
     // All of that is in tables, also where the log is kept for readers of changes.
@@ -286,6 +292,15 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
         };
         if !operations.iter().all(|operation| is_known(operation.keyspace()) && fits(operation)) {
             return Ok(Taken::NotYet);
+        }
+        // Merges of other settings look the same: those that were there before the settings were
+        // looked at are of these. Once for each read of the file.
+        let read = Some((record.segment, record.read_at));
+        if looked_behind != read && operations.iter().any(is_merge) {
+            if !settings_last(inner, state, &mut stamp) {
+                return Ok(Taken::NotYet);
+            }
+            looked_behind = read;
         }
         if !values_are_there(inner, state, &operations, record.sequence)? {
             return Ok(Taken::Lost);
@@ -315,9 +330,27 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
 /// Whether a keyspace with these settings can have such an operation; otherwise they have been
 /// changed since.
 fn suits(record: &KeyspaceRecord, operation: &AnyOperation<'_>) -> bool {
-    let AnyOperation::Key(operation) = operation else { return true };
-    let is_merge = matches!(operation.kind, Kind::Merge | Kind::MergeFirst);
-    (operation.expiry_ms == NEVER || record.ttl != 0) && (!is_merge || record.operator.is_some())
+    let has_expiry = matches!(operation, AnyOperation::Key(operation) if operation.expiry_ms != NEVER);
+    (!has_expiry || record.ttl != 0) && (!is_merge(operation) || record.operator.is_some())
+}
+
+fn is_merge(operation: &AnyOperation<'_>) -> bool {
+    matches!(operation, AnyOperation::Key(operation) if matches!(operation.kind, Kind::Merge | Kind::MergeFirst))
+}
+
+/// Whether the keyspaces still have the settings that are known. `known`: the manifest of which
+/// that is known already.
+fn settings_last(inner: &Inner, state: &ManifestState, known: &mut Option<(u64, u64)>) -> bool {
+    let env = &*inner.options.env;
+    let now = stamp(env, &inner.directory).unwrap_or_default();
+    if now.is_some() && now == *known {
+        return true;
+    }
+    let Ok(Some(found)) = read_current(env, &inner.directory) else { return false };
+    let mut pairs = state.keyspaces.iter().filter_map(|(id, before)| Some((before, found.state.keyspaces.get(id)?)));
+    let last = pairs.all(|(before, now)| (&before.operator, before.ttl) == (&now.operator, now.ttl));
+    *known = now;
+    last
 }
 
 /// Whether the large values that the operations refer to are there; those that are in tables
