@@ -42,9 +42,8 @@ impl Keyspace {
     /// Where the keyspace has another operator, everything in it is compacted with that one first,
     /// so that no operand is left: the call takes the time to read and write the keyspace, and
     /// again if other threads merge meanwhile. Operands in batches and transactions that were added
-    /// before are combined by the operator that is in force at the commit. If that refuses one, so
-    /// does the commit: it is `InvalidArgument` then, and nothing is written; so is a merge that was
-    /// under way.
+    /// before are combined by the operator that is in force at the commit. If that refuses one, the
+    /// commit is `InvalidArgument`, and nothing is written; so is a merge that was under way.
     ///
     /// # Errors
     /// `InvalidArgument` if the name is none, or if operands of another operator cannot be folded:

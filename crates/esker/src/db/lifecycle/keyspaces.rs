@@ -274,3 +274,53 @@ pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, named: &Named) -> 
     }
     Ok(rotates)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::mem::MemEnv;
+    use crate::merge_operator::MergeError;
+    use crate::{Db, Options, merge};
+
+    #[derive(Debug)]
+    struct Custom;
+
+    impl MergeOperator for Custom {
+        fn name(&self) -> &str {
+            "custom"
+        }
+
+        fn full_merge(
+            &self,
+            _: &[u8],
+            _: Option<&[u8]>,
+            _: &[&[u8]],
+        ) -> std::result::Result<Option<Vec<u8>>, MergeError> {
+            Ok(Some(b"custom".to_vec()))
+        }
+
+        fn partial_merge(&self, _: &[u8], _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    /// The other one is set between the comparison of the names and the lock.
+    #[test]
+    fn an_operator_is_not_supplied_in_the_place_of_another() {
+        let env = Arc::new(MemEnv::new());
+        let open = || Db::open("/db", Options::default().env(env.clone())).unwrap();
+        let db = open();
+        db.keyspace("k", KeyspaceOptions::default().merge_operator(Custom)).unwrap();
+        drop(db);
+        let db = open();
+        let k = db.keyspace("k", KeyspaceOptions::default()).unwrap();
+        let late = Named::new(Arc::new(Custom), &db.shared.inner).unwrap();
+        check_operator(&k.inner, &late.name).unwrap();
+        k.set_merge_operator(merge::Max).unwrap();
+        let refused = attach(&db.shared.inner, &k.inner, &late);
+        assert!(matches!(&refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+        k.put("a", 1u64.to_le_bytes()).unwrap();
+        k.merge("a", 7u64.to_le_bytes()).unwrap();
+        assert_eq!(k.get("a").unwrap().as_deref(), Some(&7u64.to_le_bytes()[..]));
+    }
+}
