@@ -147,7 +147,7 @@ pub struct KeyspaceHandle {
 impl KeyspaceHandle {
     /// A keyspace that is open already.
     pub fn opened(open: Arc<Open>, keyspace: Keyspace) -> Arc<KeyspaceHandle> {
-        let name = keyspace.name().to_owned();
+        let name = keyspace.name().to_string();
         Arc::new(KeyspaceHandle { open, name, opened: OnceLock::from(Owned::new(keyspace)) })
     }
 

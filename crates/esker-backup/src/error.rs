@@ -106,9 +106,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Database(error) => Some(error),
-            Error::Store { source, .. } => Some(source),
-            Error::Io { source, .. } => Some(source),
+            // The text has those themselves already: what lies behind them.
+            Error::Database(error) => error.source(),
+            Error::Store { source, .. } => source.source(),
+            Error::Io { source, .. } => source.source(),
             _ => None,
         }
     }

@@ -7,10 +7,11 @@
 //! short leaves half of one. See [`Target`], and `doc/backup.md` in the repository.
 //!
 //! Modules, each importing only from those above it: `error`; `transfers`, `layout`; `record`,
-//! `store`; `moving`, `log`; `create`, `prune`, `verify`; `restore`, `source`; `target`.
+//! `store`; `moving`, `log`; `create`, `prune`, `verify`; `restore`, `source`, `forward`; `target`.
 
 mod create;
 mod error;
+mod forward;
 mod layout;
 mod log;
 mod moving;
@@ -26,8 +27,9 @@ mod transfers;
 mod verify;
 
 pub use error::{Error, Result};
+pub use forward::Forward;
 pub use prune::{Prune, PruneReport};
 pub use source::Create;
-pub use target::{Backup, Backups, Created, Target};
+pub use target::{Backup, Backups, Created, Restored, Target};
 pub use transfers::{Cancel, Phase, Progress, Transfers};
 pub use verify::{BackupDamage, VerifyReport};

@@ -27,9 +27,23 @@ use std::path::Path;
 const MARK: &[u8] = b"an unfinished restore of a backup\n";
 
 /// Writes one backup, or the newest, to a directory that is empty or does not exist.
-pub async fn restore(store: &Store<'_>, number: Option<u64>, directory: &Path) -> Result<(u64, BackupRecord)> {
+///
+/// With `end`, none with a later write: the newest of the others, if none is chosen.
+pub async fn restore(
+    store: &Store<'_>,
+    number: Option<u64>,
+    end: u64,
+    directory: &Path,
+) -> Result<(u64, BackupRecord)> {
     let backups = verify::chosen(store, number).await?;
-    let newest = backups.into_iter().next_back();
+    let is_early = |backup: &std::result::Result<BackupRecord, String>| {
+        backup.as_ref().map_or(number.is_some(), |record| record.sequence <= end)
+    };
+    let found = backups.len();
+    let newest = backups.into_iter().rfind(|(_, backup)| end == u64::MAX || is_early(backup));
+    if newest.is_none() && found > 0 {
+        return Err(Error::NotFound { what: format!("backup that ends at write {end} or before") });
+    }
     let (number, backup) = newest.ok_or_else(|| Error::NotFound { what: "backup in the target".into() })?;
     let backup = backup.map_err(|what| Error::damaged(layout::record(number), what))?;
     if !backup.files.iter().any(|file| file.name == CURRENT) {
@@ -130,7 +144,7 @@ fn remove_files(directory: &Path) -> Result<()> {
 }
 
 /// Makes the names in a directory durable, where the system can.
-fn sync_directory(directory: &Path) -> Result<()> {
+pub fn sync_directory(directory: &Path) -> Result<()> {
     if cfg!(unix) {
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(|error| Error::io("sync", directory, error))?;

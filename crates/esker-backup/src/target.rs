@@ -2,14 +2,15 @@
 
 use crate::create::{self, About};
 use crate::error::{Error, Result};
+use crate::forward::Forward;
 use crate::log::LogReader;
 use crate::prune::{self, Prune, PruneReport};
 use crate::record::BackupRecord;
-use crate::restore;
 use crate::source::{Create, Source};
 use crate::store::Store;
 use crate::transfers::Transfers;
 use crate::verify::{self, VerifyReport};
+use crate::{forward, restore};
 use esker::Db;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
@@ -75,6 +76,16 @@ pub struct Created {
     pub copied_files: u64,
     /// Their bytes.
     pub copied_bytes: u64,
+}
+
+/// What was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restored {
+    /// The backup that it began with.
+    pub backup: Backup,
+    /// The number of the last write that was applied, in the database that the changes are of.
+    pub sequence: u64,
 }
 
 /// A place with the backups of one database: a directory, or a part of an object store.
@@ -379,8 +390,69 @@ impl Target {
     /// ```
     pub fn restore(&self, backup: Option<u64>, directory: impl AsRef<Path>) -> Result<Backup> {
         let directory = directory.as_ref();
-        let (number, record) = self.run(async |store| restore::restore(store, backup, directory).await)?;
+        let (number, record) = self.run(async |store| restore::restore(store, backup, u64::MAX, directory).await)?;
         Ok(Backup::new(number, &record))
+    }
+
+    /// As [`restore`](Target::restore), and goes on with the changes that a database has kept
+    /// since: up to a write, or to the last one. Without `backup` it begins with the newest one
+    /// that is not behind that write.
+    ///
+    /// What the database held after that write is what the directory holds then: all keyspaces with
+    /// their names, and what expires when. Not restored are writes without log and the number of
+    /// each write: `Restored::sequence` is that of the database. A keyspace that was created later
+    /// is there from its first write on. It takes the time of the restore, and to write each change
+    /// again. Until all is done, the files are in a directory beside it, with `.restore-forward`
+    /// behind the name, which is renamed then.
+    ///
+    /// # Errors
+    ///
+    /// As [`restore`](Target::restore). `InvalidArgument` also for another database than that of
+    /// the backup, for a write that it has not reached, and for a load (`Keyspace::ingest`) on the
+    /// way, whose pairs no change has. `Database` if it keeps no changes, keeps only later ones
+    /// (`Gone`), or if it needs a comparator or merge operator that was not supplied. There is no
+    /// database in the directory then.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = tempfile::tempdir()?;
+    /// # let path = |name: &str| place.path().join(name);
+    /// use esker::{ChangeRetention, Db, Options};
+    /// use esker_backup::{Create, Forward, Target};
+    ///
+    /// let db = Db::open(path("data"), Options::default().keep_changes(ChangeRetention::Bytes(1 << 30)))?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let target = Target::new_directory(path("backups"))?;
+    /// target.create(&db, &Create::default())?;
+    /// names.put("bob", "1923")?;
+    /// let good = db.snapshot().sequence();
+    /// names.clear()?; // a mistake
+    ///
+    /// let forward = Forward::new(path("data")).to_sequence(good);
+    /// let restored = target.restore_forward(None, path("before"), &forward)?;
+    /// assert_eq!(restored.sequence, good);
+    /// let before = Db::open(path("before"), Options::default())?;
+    /// assert_eq!(before.existing_keyspace("names")?.iter().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn restore_forward(
+        &self,
+        backup: Option<u64>,
+        directory: impl AsRef<Path>,
+        forward: &Forward,
+    ) -> Result<Restored> {
+        let directory = directory.as_ref();
+        let unfinished = forward::unfinished(directory)?;
+        forward::begin(directory, &unfinished)?;
+        let end = forward.end();
+        let (number, record) = self.run(async |store| restore::restore(store, backup, end, &unfinished).await)?;
+        let backup = Backup::new(number, &record);
+        let sequence = forward::finish(forward, backup.sequence, directory, &unfinished)
+            // Half of it is of no use to anybody.
+            .inspect_err(|_| drop(forward::begin(directory, &unfinished)))?;
+        Ok(Restored { backup, sequence })
     }
 
     /// Removes backups, and the objects that no backup needs, also those that creates have left

@@ -21,7 +21,7 @@ pub extern "C" fn esker_keyspace_destroy(keyspace: *mut esker_keyspace) -> esker
 pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name: *mut *mut c_char) -> esker_code {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.name()))
+    call(|| caller.output(name, ptr::null_mut())?.set_text(&esker_keyspace::get(keyspace)?.0.name()))
 }
 
 /// The name of the order of the keys, which is "bytewise" without a comparator, to be freed with

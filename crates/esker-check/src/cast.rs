@@ -26,6 +26,8 @@ pub struct Features {
     pub orders: bool,
     /// `drops`: dropping keyspaces and creating them again.
     pub drops: bool,
+    /// `settings`: other names, operators and lives for keyspaces in use.
+    pub settings: bool,
     /// `clock-back`: steps of the clock back. Off by default.
     pub clock_back: bool,
 }
@@ -41,6 +43,7 @@ impl Features {
         transactions: true,
         orders: true,
         drops: true,
+        settings: true,
         clock_back: false,
     };
 
@@ -56,6 +59,7 @@ impl Features {
                 "transactions" => &mut self.transactions,
                 "orders" => &mut self.orders,
                 "drops" => &mut self.drops,
+                "settings" => &mut self.settings,
                 "clock-back" => &mut self.clock_back,
                 _ => return Err(format!("there is no feature {name:?}")),
             };
@@ -75,6 +79,7 @@ impl Features {
             ("transactions", self.transactions),
             ("orders", self.orders),
             ("drops", self.drops),
+            ("settings", self.settings),
         ];
         let missing: Vec<&str> = named.iter().filter(|(_, on)| !on).map(|(name, _)| *name).collect();
         let mut text = String::new();
@@ -91,7 +96,7 @@ impl Features {
 /// A keyspace of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
-    /// Its name.
+    /// Its first name.
     pub name: &'static str,
     /// Its merge operator.
     pub operator: Operator,
@@ -101,6 +106,8 @@ pub struct Role {
     pub style: usize,
     /// Whether the style is another one after every opening.
     pub restyled: bool,
+    /// Whether it has its other name.
+    pub renamed: bool,
 }
 
 impl Role {
@@ -115,7 +122,12 @@ impl Role {
         in_order(keyspace_options(self.operator, self.ttl), self.order()).compaction_style(style)
     }
 
-    /// The order of its keys, which its name says.
+    /// The name that it has now.
+    pub fn present_name(&self) -> String {
+        if self.renamed { format!("{}, renamed", self.name) } else { self.name.to_owned() }
+    }
+
+    /// The order of its keys, which its first name says.
     pub fn order(&self) -> Order {
         order_of(self.name)
     }
@@ -157,7 +169,7 @@ pub fn choose(random: &mut Random, features: Features) -> Vec<Role> {
     random.shuffle(&mut roles);
     roles.truncate(random.between(2, LARGEST_CAST));
     let restyled = random.percent(25);
-    let role = |(name, operator, ttl)| Role { name, operator, ttl, style: random.below(3), restyled };
+    let role = |(name, operator, ttl)| Role { name, operator, ttl, style: random.below(3), restyled, renamed: false };
     roles.into_iter().map(role).collect()
 }
 

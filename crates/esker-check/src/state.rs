@@ -49,9 +49,14 @@ pub fn keyspace_options(operator: Operator, ttl: Ttl) -> KeyspaceOptions {
         Some(operator) => KeyspaceOptions::default().shared_merge_operator(operator),
         None => KeyspaceOptions::default(),
     };
+    if ttl == Ttl::Off { options } else { options.ttl(lives(ttl)) }
+}
+
+/// The setting for those lives.
+pub fn lives(ttl: Ttl) -> esker::Ttl {
     match ttl {
-        Ttl::Off => options,
-        Ttl::On(default) => options.ttl(esker::Ttl::Enabled { default: default.map(Duration::from_millis) }),
+        Ttl::Off => esker::Ttl::Disabled,
+        Ttl::On(default) => esker::Ttl::Enabled { default: default.map(Duration::from_millis) },
     }
 }
 
@@ -69,7 +74,7 @@ pub fn drop_and_create(
     keyspace: usize,
     (settings, options): ((Operator, Ttl), KeyspaceOptions),
 ) -> Checked<()> {
-    let name = keyspaces[keyspace].name().to_owned();
+    let name = keyspaces[keyspace].name();
     let failed = |what: &str, error: Error| format!("{what} {name} failed: {error}");
     db.drop_keyspace(&name).map_err(|error| failed("dropping", error))?;
     match db.existing_keyspace(&name) {

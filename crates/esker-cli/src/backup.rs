@@ -7,7 +7,9 @@ use crate::progress::{Progress, Unit};
 use crate::size::size;
 use crate::{duration, open, output};
 use clap::{Args, Subcommand};
-use esker_backup::{Backup as Kept, Cancel, Create as Options, Error, Phase, Prune as Policy, Target, Transfers};
+use esker_backup::{
+    Backup as Kept, Cancel, Create as Options, Error, Forward, Phase, Prune as Policy, Target, Transfers,
+};
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ Examples:
   esker backup list /mnt/backups/data
   esker backup verify /mnt/backups/data
   esker backup restore /mnt/backups/data restored            # the newest; another one with --backup 7
+  esker backup restore /mnt/backups/data before --changes-from data --to-sequence 81726
   esker backup prune /mnt/backups/data --keep-last 7 --older-than 30d
   esker backup create --db data s3://bucket/data             # in a build with the feature backup-cloud
 
@@ -108,6 +111,12 @@ struct Restore {
     /// This backup instead of the newest
     #[arg(long, value_name = "NUMBER")]
     backup: Option<u64>,
+    /// Go on with the changes that the database in this directory has kept
+    #[arg(long, value_name = "PATH")]
+    changes_from: Option<PathBuf>,
+    /// Go on up to this write; without it, up to the last one
+    #[arg(long, value_name = "N", requires = "changes_from")]
+    to_sequence: Option<u64>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -337,16 +346,26 @@ impl Verify {
 impl Restore {
     fn run(self) -> Result<(), Failure> {
         let target = self.target.open(false)?;
-        let backup = target.restore(self.backup, &self.directory).map_err(failure)?;
+        let (backup, reached) = match &self.changes_from {
+            None => (target.restore(self.backup, &self.directory).map_err(failure)?, None),
+            Some(database) => {
+                let forward = Forward::new(database);
+                let forward = self.to_sequence.into_iter().fold(forward, Forward::to_sequence);
+                let restored = target.restore_forward(self.backup, &self.directory, &forward).map_err(failure)?;
+                (restored.backup, Some(restored.sequence))
+            }
+        };
         drop(target);
         let directory = self.directory.display().to_string();
         output::print_line(&if self.json {
             let mut line = object(&backup);
             line["directory"] = directory.into();
+            reached.into_iter().for_each(|sequence| line["restored_sequence"] = sequence.into());
             line.to_string()
         } else {
             let (number, time) = (backup.number, humantime::format_rfc3339_seconds(backup.time));
-            format!("backup {number} of {time} in {directory}")
+            let reached = reached.map(|sequence| format!(", up to write {sequence}")).unwrap_or_default();
+            format!("backup {number} of {time}{reached} in {directory}")
         })
     }
 }

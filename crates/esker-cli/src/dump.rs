@@ -76,6 +76,7 @@ impl Dump {
     ) -> Result<(), Failure> {
         let form = self.key_arguments.form();
         let name = self.all_keyspaces.then(|| keyspace.name());
+        let name = name.as_deref();
         let mut line = String::new();
         let (settings, ttl) = (Settings::of(keyspace), keyspace.ttl());
         if self.database.json && (name.is_some() || settings != Settings::default()) {

@@ -38,7 +38,8 @@ pub enum Error {
         operation: &'static str,
         /// The file or directory concerned.
         path: PathBuf,
-        /// The cause as the operating system reported it.
+        /// The cause as the operating system reported it. The text of this error has it, so it is
+        /// not one of the errors behind this one as well.
         source: io::Error,
     },
     /// Stored bytes do not have the form they were written in.
@@ -410,7 +411,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { source, .. } => Some(source),
+            // The text has the error of the system already, with what helps: what lies behind it.
+            Error::Io { source, .. } => source.source(),
             _ => None,
         }
     }
@@ -440,6 +442,18 @@ pub fn escape_key(key: &[u8]) -> String {
 #[cfg(all(test, unix))]
 mod tests {
     use super::Error;
+
+    #[test]
+    fn a_report_of_all_causes_has_each_once() {
+        let source = std::io::Error::other("the plug was pulled");
+        let mut next: Option<&dyn std::error::Error> = Some(&Error::io("open", "7.table", source));
+        let mut report = String::new();
+        while let Some(error) = next {
+            report.push_str(&format!("{error}\n"));
+            next = error.source();
+        }
+        assert_eq!(report.matches("plug").count(), 1, "{report}");
+    }
 
     #[test]
     fn missing_descriptors_are_answered_with_what_helps() {

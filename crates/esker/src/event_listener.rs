@@ -14,6 +14,7 @@ use std::time::Duration;
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlushCompleted {
     /// The keyspace.
     pub keyspace: String,
@@ -34,6 +35,7 @@ pub struct FlushCompleted {
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactionCompleted {
     /// The keyspace.
     pub keyspace: String,
@@ -58,6 +60,7 @@ pub struct CompactionCompleted {
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestCompleted {
     /// The keyspace.
     pub keyspace: String,
@@ -80,6 +83,7 @@ pub struct IngestCompleted {
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TableCreated {
     /// The keyspace.
     pub keyspace: String,

@@ -77,7 +77,7 @@ pub use base::latency::LatencyHistogram;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
-pub use db::changes::{Change, ChangeBatch, ChangeOperation};
+pub use db::changes::{Change, ChangeBatch, ChangeOperation, KeyspaceSettings};
 pub use db::lifecycle::follow::FollowerProgress;
 pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;

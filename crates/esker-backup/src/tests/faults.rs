@@ -150,7 +150,7 @@ fn a_restore_that_fails_or_ends_at_any_call_leaves_no_database() {
             let directory = world.new_directory();
             let transfers = quick().cancel(&cancel);
             let outcome = world.on(&store, &transfers, async |store| {
-                crate::restore::restore(store, Some(1), &directory).await.map(|(number, _)| number)
+                crate::restore::restore(store, Some(1), u64::MAX, &directory).await.map(|(number, _)| number)
             });
             is_beyond &= store.calls() <= at;
             match outcome {

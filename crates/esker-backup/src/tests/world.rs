@@ -81,7 +81,7 @@ impl World {
         number: Option<u64>,
         directory: &Path,
     ) -> Result<(u64, BackupRecord)> {
-        self.on(store, &quick(), async |store| restore(store, number, directory).await)
+        self.on(store, &quick(), async |store| restore(store, number, u64::MAX, directory).await)
     }
 
     /// The backups that exist by number, with the version that each is of.

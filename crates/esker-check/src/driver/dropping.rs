@@ -45,7 +45,7 @@ impl Driver {
         let Some(index) = self.world.model.last_dropped(keyspace) else { return Ok(()) };
         let opened = self.opened()?;
         let (old, key) = (&opened.keyspaces[index], write.key.as_slice());
-        let is = |answer: esker::Result<()>| must_be_dropped(old.name(), answer);
+        let is = |answer: esker::Result<()>| must_be_dropped(&old.name(), answer);
         // Of what is wrong besides nothing is promised.
         let refused = self.world.model.refuses(&Write { keyspace: index, ..write.clone() });
         let durability = [Durability::Async, Durability::Sync, Durability::Unlogged][call % 3];
@@ -108,6 +108,6 @@ impl Driver {
             return Ok(());
         }
         let outcome = write_batch(&opened.db, &opened.keyspaces, &writes, Durability::Async.options());
-        must_be_dropped(opened.keyspaces[index].name(), outcome)
+        must_be_dropped(&opened.keyspaces[index].name(), outcome)
     }
 }

@@ -1,5 +1,6 @@
 //! Runs operations on an engine and on the model, and compares every answer.
 
+mod altering;
 mod conditional;
 mod dropping;
 mod open;
@@ -108,6 +109,8 @@ impl Driver {
             Operation::UseDropped(keyspace, call, write) => self.use_dropped(*keyspace, *call, write),
             Operation::BatchOnDropped(keyspace, writes) => self.batch_on_dropped(*keyspace, writes),
             Operation::Clear(keyspace) => self.clear(*keyspace),
+            Operation::Rename(keyspace) => self.rename(*keyspace),
+            Operation::Alter(keyspace, operator, ttl, alone) => self.alter(*keyspace, *operator, *ttl, *alone),
             Operation::Clock(tick) => {
                 self.tick(*tick);
                 Ok(())

@@ -19,9 +19,9 @@ impl Opened {
         let mut keyspaces = Vec::new();
         for role in world.cast.iter() {
             let keyspace = if role.operator == Operator::Shelved && !world.supplied {
-                db.existing_keyspace(role.name)
+                db.existing_keyspace(&role.present_name())
             } else {
-                db.keyspace(role.name, role.options(opening))
+                db.keyspace(&role.present_name(), role.options(opening))
             };
             keyspaces.push(keyspace.map_err(|error| format!("keyspace {} cannot be opened: {error}", role.name))?);
         }

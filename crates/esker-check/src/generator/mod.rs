@@ -20,6 +20,7 @@ struct Shares {
     tick_permille: usize,
     transaction_permille: usize,
     drop_permille: usize,
+    settings_permille: usize,
 }
 
 /// Makes the operations of one run.
@@ -58,6 +59,7 @@ impl Generator {
         let tick_permille = if ticking { [5, 20, 60][random.below(3)] } else { 0 };
         let transaction_permille = if features.transactions { [0, 5, 40][random.below(3)] } else { 0 };
         let drop_permille = if features.drops { [0, 4, 15][random.below(3)] } else { 0 };
+        let settings_permille = if features.settings { [0, 3, 12][random.below(3)] } else { 0 };
         let shares = Shares {
             write_percent,
             maintenance_permille,
@@ -65,6 +67,7 @@ impl Generator {
             tick_permille,
             transaction_permille,
             drop_permille,
+            settings_permille,
         };
         Generator { random, features, present: cast.clone(), cast, keys, ordered, shares }
     }
@@ -94,6 +97,9 @@ impl Generator {
         if self.random.below(1000) < self.shares.drop_permille {
             return self.drop_operation();
         }
+        if self.random.below(1000) < self.shares.settings_permille {
+            return self.settings_operation();
+        }
         if self.random.percent(self.shares.write_percent) {
             return self.write_operation();
         }
@@ -120,6 +126,30 @@ impl Generator {
                 Operation::BatchOnDropped(keyspace, (0..count).map(|_| self.sound_write()).collect())
             }
             _ => Operation::Clear(keyspace),
+        }
+    }
+
+    /// Another name, operator or life for a keyspace.
+    fn settings_operation(&mut self) -> Operation {
+        // Those take any operand, so that what is written afterwards is refused by none of them.
+        const OPERATORS: [Operator; 5] =
+            [Operator::StringAppend, Operator::Max, Operator::Min, Operator::Put, Operator::Longest];
+        let (keyspace, features) = (self.keyspace(), self.features);
+        let any = OPERATORS[self.random.below(OPERATORS.len() - usize::from(!features.custom))];
+        let (choice, alone) = (self.random.below(10), self.random.percent(70));
+        let default = [None, Some(200), Some(300)][self.random.below(3)];
+        let role = &mut self.present[keyspace];
+        let is_sound = !matches!(role.operator, Operator::Fragile | Operator::Shelved);
+        match choice {
+            0..=3 if role.operator == Operator::None || OPERATORS.contains(&role.operator) => {
+                role.operator = any;
+                Operation::Alter(keyspace, any, role.ttl, alone)
+            }
+            4..=6 if is_sound && features.ttl => {
+                role.ttl = Ttl::On(default);
+                Operation::Alter(keyspace, role.operator, role.ttl, true)
+            }
+            _ => Operation::Rename(keyspace),
         }
     }
 

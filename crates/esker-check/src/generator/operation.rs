@@ -142,6 +142,10 @@ pub enum Operation {
     BatchOnDropped(usize, Vec<Write>),
     /// Removes all keys of a keyspace.
     Clear(usize),
+    /// Gives a keyspace its other name.
+    Rename(usize),
+    /// Gives it another operator, or other lives; `true` with no reader open.
+    Alter(usize, Operator, Ttl, bool),
     /// Waits for background work.
     WaitIdle,
     /// Lets the engine check itself.

@@ -268,6 +268,18 @@ impl Model {
         self.keyspaces.truncate(self.living);
     }
 
+    /// Other settings for a keyspace: for what is written from now on.
+    pub fn alter(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) {
+        (self.keyspaces[keyspace].operator, self.keyspaces[keyspace].ttl) = (operator, ttl);
+    }
+
+    /// Whether the operator has failed on a key of the keyspace that nothing has overwritten for
+    /// every reader.
+    pub fn has_failed(&self, keyspace: usize) -> bool {
+        let mut versions = self.keyspaces[keyspace].versions.values().flatten();
+        versions.any(|version| matches!(version.stored, Stored::Fails))
+    }
+
     /// The settings of a keyspace.
     pub fn settings(&self, keyspace: usize) -> (Operator, Ttl) {
         (self.keyspaces[keyspace].operator, self.keyspaces[keyspace].ttl)

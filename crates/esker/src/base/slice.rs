@@ -29,12 +29,15 @@ const INLINE_BYTES: usize = 30;
 /// it for long.
 ///
 /// Compared, ordered and hashed as its bytes: a map with slices as keys is searched by bytes.
-/// Conversion into a `Vec<u8>` copies; conversion into an array fails if the length is another one.
+/// Bytes and text convert into one: a `Vec<u8>` and a `String` without a copy. Conversion into a
+/// `Vec<u8>`, an `Arc<[u8]>` or a `Box<[u8]>` copies; conversion into an array fails if the length
+/// is another one.
 ///
 /// ```
 /// use esker::Slice;
 /// let slice = Slice::copy(b"ada");
 /// assert_eq!(&slice[1..], b"da");
+/// assert_eq!(Slice::from("ada"), slice);
 /// let owned: Vec<u8> = slice.to_vec();
 /// assert_eq!(owned, b"ada");
 /// assert_eq!(slice, "ada");
@@ -101,6 +104,42 @@ impl From<Vec<u8>> for Slice {
         }
         let length = bytes.len();
         Slice(Repr::Shared { pin: Arc::new(bytes), start: 0, length })
+    }
+}
+
+impl From<&[u8]> for Slice {
+    fn from(bytes: &[u8]) -> Slice {
+        Slice::copy(bytes)
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Slice {
+    fn from(bytes: &[u8; N]) -> Slice {
+        Slice::copy(bytes)
+    }
+}
+
+impl From<&str> for Slice {
+    fn from(text: &str) -> Slice {
+        Slice::copy(text.as_bytes())
+    }
+}
+
+impl From<String> for Slice {
+    fn from(text: String) -> Slice {
+        Slice::from(text.into_bytes())
+    }
+}
+
+impl From<Slice> for Arc<[u8]> {
+    fn from(slice: Slice) -> Arc<[u8]> {
+        Arc::from(&slice[..])
+    }
+}
+
+impl From<Slice> for Box<[u8]> {
+    fn from(slice: Slice) -> Box<[u8]> {
+        Box::from(&slice[..])
     }
 }
 

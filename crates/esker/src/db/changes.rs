@@ -1,11 +1,12 @@
 //! What was written, in order: batches are read from the log, also from segments that recovery
-//! needs no more (`wal/archive.rs`); loads and drops of keyspaces, which the log has not, are
-//! listed in the manifest.
+//! needs no more (`wal/archive.rs`); loads, drops of keyspaces and changes of their settings, which
+//! the log has not, are listed in the manifest.
 //!
 //! 1. The bound is the last write. It is taken under the writer lock, under which loads are
-//!    installed, and keyspaces dropped where changes are kept: everything up to the bound is
-//!    finished, and in the manifest if it belongs there.
-//! 2. The manifest is read: from where on changes are kept, names of keyspaces, loads and drops.
+//!    installed, and keyspaces dropped or altered where changes are kept: everything up to the
+//!    bound is finished, and in the manifest if it belongs there.
+//! 2. The manifest is read: from where on changes are kept, keyspaces, loads, drops and other
+//!    settings.
 //! 3. The log is read on, up to the bound.
 //!
 //! A reader holds nothing: the writer does not wait for it, and gives up what is old enough. A
@@ -14,7 +15,7 @@
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
 use crate::base::comparator::BYTEWISE;
-use crate::base::expiry::Expiry;
+use crate::base::expiry::{Expiry, Ttl};
 use crate::base::key::{Kind, Sequence};
 use crate::base::key_order::{bounds_of, unmarked};
 use crate::base::slice::Slice;
@@ -23,14 +24,14 @@ use crate::db::lifecycle::directory::{blob_store, segment_maker};
 use crate::db::lifecycle::recovery::decode;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
-use crate::version::edit::{ManifestState, UnloggedChange};
+use crate::version::edit::{ManifestState, Settings, UnloggedChange};
 use crate::version::manifest::read_current;
 use crate::wal::format::record_bytes;
 use crate::wal::reader::Record;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::tail::{End, LogTail, Taken};
 use crate::wal::writer::Position;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ const READ_AHEAD_BYTES: usize = 256 << 10;
 /// How often the files may change under a reader in one call.
 const ATTEMPTS: usize = 5;
 
-/// One committed batch, or a load or drop of a keyspace.
+/// One committed batch, or a load, a drop or other settings of a keyspace.
 ///
 /// ```
 /// # use esker::{ChangeRetention, Db, Options, env::mem::MemEnv};
@@ -74,7 +75,7 @@ impl ChangeBatch {
                     ChangeOperation::Merge { key, operand, .. } => key.len() + operand.len(),
                     ChangeOperation::Delete { key } => key.len(),
                     ChangeOperation::DeleteRange { start, end } => bound_bytes(start) + bound_bytes(end),
-                    ChangeOperation::Load | ChangeOperation::DropKeyspace => 0,
+                    ChangeOperation::Load | ChangeOperation::DropKeyspace | ChangeOperation::AlterKeyspace { .. } => 0,
                 }
         };
         self.changes.iter().map(of_one).sum()
@@ -114,7 +115,7 @@ impl ChangeBatch {
 pub struct Change {
     /// Its place in the order of writes. Numbers ascend, with gaps.
     pub sequence: u64,
-    /// The name of the keyspace, which may have been dropped since.
+    /// The name that the keyspace had then; of a change of its name, the new one.
     pub keyspace: Arc<str>,
     /// The number of the keyspace, which no other keyspace of this database ever has.
     pub keyspace_id: u64,
@@ -174,6 +175,36 @@ pub enum ChangeOperation {
     Load,
     /// The keyspace was dropped.
     DropKeyspace,
+    /// The keyspace was renamed, or has other settings from here on.
+    AlterKeyspace {
+        /// The name that it had before.
+        former_name: Arc<str>,
+        /// The name of its merge operator.
+        merge_operator: Option<Arc<str>>,
+        /// Whether its entries can expire.
+        ttl: Ttl,
+    },
+}
+
+/// What a keyspace was at one place in the order of writes:
+/// [`Changes::keyspace_settings`](crate::Changes::keyspace_settings).
+///
+/// ```
+/// fn is_counter(settings: &esker::KeyspaceSettings) -> bool {
+///     settings.merge_operator.as_deref() == Some("uint64add")
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyspaceSettings {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The name of the order of its keys.
+    pub comparator: Arc<str>,
+    /// The name of its merge operator.
+    pub merge_operator: Option<Arc<str>>,
+    /// Whether its entries can expire.
+    pub ttl: Ttl,
 }
 
 /// A reader of changes. See the module's comment.
@@ -219,10 +250,68 @@ struct Listed {
     /// The oldest segment that has some of them.
     segment: u64,
     unlogged: BTreeMap<Sequence, UnloggedChange>,
-    names: BTreeMap<u64, Arc<str>>,
-    /// Those keyspaces whose keys are stored with a mark (`base/key_order.rs`).
-    marked: BTreeSet<u64>,
+    keyspaces: BTreeMap<u64, Listing>,
     durable: Position,
+}
+
+/// A keyspace that exists, or was dropped.
+struct Listing {
+    comparator: Arc<str>,
+    /// Ascending, each up to the write with this number, which is not among them.
+    settings: Vec<(Sequence, KeyspaceSettings)>,
+}
+
+impl Listing {
+    fn at(&self, sequence: Sequence) -> Option<&KeyspaceSettings> {
+        self.settings.iter().find(|(end, _)| *end > sequence).map(|(_, settings)| settings)
+    }
+
+    /// Its keys are stored with a mark (`base/key_order.rs`).
+    fn is_marked(&self) -> bool {
+        *self.comparator != *BYTEWISE
+    }
+}
+
+fn settings(comparator: &Arc<str>, Settings { name, operator, ttl }: &Settings) -> KeyspaceSettings {
+    KeyspaceSettings {
+        name: name.as_str().into(),
+        comparator: Arc::clone(comparator),
+        merge_operator: operator.as_deref().map(Arc::from),
+        ttl: Ttl::from_stored(*ttl),
+    }
+}
+
+/// All keyspaces of which there may be changes.
+fn list(state: &ManifestState) -> BTreeMap<u64, Listing> {
+    let mut keyspaces = BTreeMap::new();
+    let mut add = |id: u64, comparator: &str, last: &Settings| {
+        let comparator: Arc<str> = comparator.into();
+        let settings = vec![(Sequence::MAX, settings(&comparator, last))];
+        keyspaces.insert(id, Listing { comparator, settings });
+    };
+    for (&id, record) in &state.keyspaces {
+        add(id, &record.comparator, &record.settings());
+    }
+    for change in state.unlogged.values() {
+        if let UnloggedChange::Drop { keyspace, comparator, settings } = change {
+            add(*keyspace, comparator, settings);
+        }
+    }
+    for (&sequence, change) in &state.unlogged {
+        if let UnloggedChange::Alter { keyspace, before } = change
+            && let Some(Listing { comparator, settings: all }) = keyspaces.get_mut(keyspace)
+        {
+            all.insert(all.len() - 1, (sequence, settings(comparator, before)));
+        }
+    }
+    keyspaces
+}
+
+/// What the keyspace was after the write `sequence`, if that is known.
+pub fn settings_at(inner: &Inner, keyspace: u64, sequence: Sequence) -> Result<Option<KeyspaceSettings>> {
+    inner.refuse_in_callback()?;
+    let listed = Listed::read(inner)?;
+    Ok(listed.keyspaces.get(&keyspace).and_then(|listing| listing.at(sequence)).cloned())
 }
 
 impl Listed {
@@ -243,31 +332,27 @@ impl Listed {
                 "the database keeps no changes; open it for writing with Options::keep_changes",
             ));
         }
-        let mut names: BTreeMap<u64, Arc<str>> =
-            state.keyspaces.iter().map(|(&id, record)| (id, record.name.as_str().into())).collect();
-        let comparators = state.keyspaces.iter().map(|(&id, record)| (id, &record.comparator));
-        let mut marked: BTreeSet<u64> =
-            comparators.filter(|(_, comparator)| *comparator != BYTEWISE).map(|(id, _)| id).collect();
-        for change in state.unlogged.values() {
-            if let UnloggedChange::Drop { keyspace, name, comparator } = change {
-                names.insert(*keyspace, name.as_str().into());
-                marked.extend((comparator != BYTEWISE).then_some(*keyspace));
-            }
-        }
         let synced = inner.log.as_ref().map_or(Position::default(), |log| log.durable());
         Ok(Listed {
             changes_from: state.changes_from,
             segment: state.changes_segment,
             unlogged: state.unlogged.clone(),
-            names,
-            marked,
+            keyspaces: list(state),
             durable: synced.max(state.log_synced.into()),
         })
     }
 
+    /// The change behind which the settings of the keyspace are no more those of `before`.
+    fn alteration(&self, sequence: Sequence, keyspace: u64, before: &Settings) -> ChangeOperation {
+        let after = self.keyspaces.get(&keyspace).and_then(|listing| listing.at(sequence));
+        let (merge_operator, ttl) = after.map(|after| (after.merge_operator.clone(), after.ttl)).unwrap_or_default();
+        ChangeOperation::AlterKeyspace { former_name: before.name.as_str().into(), merge_operator, ttl }
+    }
+
     fn change(&self, sequence: Sequence, keyspace_id: u64, operation: ChangeOperation) -> Result<Change> {
         // One that is not listed was dropped before changes were kept: nothing of it is in them.
-        let name = self.names.get(&keyspace_id).cloned();
+        let settings = self.keyspaces.get(&keyspace_id).and_then(|listing| listing.at(sequence));
+        let name = settings.map(|settings| Arc::clone(&settings.name));
         let keyspace = name.ok_or_else(|| Error::KeyspaceDropped { keyspace: format!("number {keyspace_id}") })?;
         Ok(Change { sequence, keyspace, keyspace_id, operation })
     }
@@ -406,12 +491,13 @@ impl ChangeReader {
     }
 }
 
-/// Goes on to the write `to`, past loads and drops of keyspaces, and writes that are in no log.
+/// Goes on to the write `to`, past changes of whole keyspaces and writes that are in no log.
 fn pass_unlogged(listed: &Listed, next: &mut Sequence, to: Sequence, ready: &mut VecDeque<ChangeBatch>) -> Result<()> {
     for (&sequence, change) in listed.unlogged.range(*next..to.max(*next)) {
         let (id, operation) = match change {
             UnloggedChange::Load { keyspace } => (*keyspace, ChangeOperation::Load),
             UnloggedChange::Drop { keyspace, .. } => (*keyspace, ChangeOperation::DropKeyspace),
+            UnloggedChange::Alter { keyspace, before } => (*keyspace, listed.alteration(sequence, *keyspace, before)),
         };
         ready.push_back(ChangeBatch { changes: vec![listed.change(sequence, id, operation)?] });
     }
@@ -437,7 +523,7 @@ fn batch(
     let mut changes = Vec::with_capacity(operations.len());
     for (operation, sequence) in operations.iter().zip(record.sequence..) {
         if sequence >= from {
-            let is_marked = listed.marked.contains(&operation.keyspace());
+            let is_marked = listed.keyspaces.get(&operation.keyspace()).is_some_and(Listing::is_marked);
             let decoded = decoded(values, record, operation, is_marked)?;
             changes.push(listed.change(sequence, operation.keyspace(), decoded)?);
         }

@@ -16,6 +16,7 @@ use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, 
 use crate::db::write::merge_expiry::bytes_to_copy;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -38,7 +39,6 @@ use std::time::{Duration, SystemTime};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     shared: Arc<Shared>,
@@ -53,6 +53,14 @@ pub struct Batch {
     is_unresolved: bool,
     /// The large values, which are in blob files already: kept there by this.
     large: Vec<Appended>,
+}
+
+/// Without keys and values, which may be large or secret.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (operations, bytes) = (self.count, self.record.len());
+        f.debug_struct("Batch").field("operations", &operations).field("bytes", &bytes).finish_non_exhaustive()
+    }
 }
 
 /// Where a delete of the range starts and ends, as the keyspace stores keys; `None` if no key is in

@@ -3,7 +3,7 @@
 use super::database::Db;
 use super::shared::Shared;
 use super::watch::Watch;
-use crate::db::changes::{ChangeBatch, ChangeReader};
+use crate::db::changes::{ChangeBatch, ChangeReader, KeyspaceSettings, settings_at};
 use crate::error::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +113,34 @@ impl Changes {
     /// ```
     pub fn position(&self) -> u64 {
         self.reader.position()
+    }
+
+    /// What the keyspace with that number was behind the write `sequence`: its name, the order of
+    /// its keys, its merge operator, its time to live. None if it is not known: it was dropped
+    /// before the changes that are kept, or there never was one. What it was when it was created is
+    /// taken for what it was before that.
+    ///
+    /// Costs a look at the manifest.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if no changes are kept; `InCallback`; `Io`.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # use esker::{ChangeRetention, Db};
+    /// # let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 30)))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.rename("people")?;
+    /// let mut changes = db.changes(0)?;
+    /// let put = changes.next().expect("a write")?.changes.remove(0);
+    /// assert_eq!(&*put.keyspace, "names");
+    /// let settings = changes.keyspace_settings(put.keyspace_id, put.sequence + 1)?.expect("it exists");
+    /// assert_eq!((&*settings.name, settings.merge_operator), ("people", None));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn keyspace_settings(&self, keyspace_id: u64, sequence: u64) -> Result<Option<KeyspaceSettings>> {
+        settings_at(&self.shared.inner, keyspace_id, sequence)
     }
 
     /// Waits for a write, no longer than `timeout`. Whether there may be more to read: true also

@@ -174,7 +174,8 @@ impl Keyspace {
         let (key, operand) = (&*self.stored(&key), operand.as_ref());
         let mut merged = None;
         self.write_on_value((Kind::Merge, key, operand), options, |current| {
-            let value = full_merge(&self.shared.inner, &self.inner, key, current.as_deref(), &[operand])?;
+            let settings = self.inner.present_merge_settings();
+            let value = full_merge(&self.shared.inner, &self.inner, &settings, key, current.as_deref(), &[operand])?;
             merged = value.map(Slice::from);
             Ok(true)
         })?;

@@ -114,7 +114,7 @@ impl Keyspace {
         // Where there is no key nothing is committed, which a handle that may not write would
         // accept.
         self.shared.inner.error_state.check()?;
-        transact(&self.shared, POP_ATTEMPTS, |transaction| transaction.pop_first(self))
+        transact(&self.shared, POP_ATTEMPTS, &WriteOptions::new(), |transaction| transaction.pop_first(self))
     }
 
     /// Removes every key that begins with `prefix`, as one write, at the price of

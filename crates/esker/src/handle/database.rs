@@ -16,7 +16,7 @@ use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
-use crate::options::{Explanation, KeyspaceOptions, Options};
+use crate::options::{Explanation, KeyspaceOptions, Options, WriteOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -223,7 +223,7 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn keyspaces(&self) -> Vec<String> {
-        self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name.clone()).collect()
+        self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name().to_string()).collect()
     }
 
     /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees
@@ -333,7 +333,28 @@ impl Db {
         attempts: usize,
         body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        transact(&self.shared, attempts, body)
+        transact(&self.shared, attempts, &WriteOptions::new(), body)
+    }
+
+    /// As [`Db::transact`], with options for the commits.
+    ///
+    /// # Errors
+    /// As [`Db::transact`], and those of [`Transaction::commit_with`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let seats = db.keyspace("seats", Default::default())?;
+    /// let synced = esker::WriteOptions::new().sync(true);
+    /// db.transact_with(10, &synced, |transaction| transaction.put(&seats, "12a", "ada"))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        attempts: usize,
+        options: &WriteOptions,
+        body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        transact(&self.shared, attempts, options, body)
     }
 
     /// Writes everything acknowledged so far into tables.

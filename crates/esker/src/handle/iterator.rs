@@ -39,7 +39,7 @@ impl Keyspace {
             false => Err(Error::invalid(format!(
                 "keys of keyspace {:?} that share a prefix need not be neighbours in the order of its comparator {:?}; \
                  use a range, or filter its keys",
-                self.inner.name,
+                self.inner.name(),
                 order.name()
             ))),
         }

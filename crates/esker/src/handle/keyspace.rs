@@ -18,7 +18,8 @@ use crate::db::write::commit::{
 };
 use crate::db::write::in_place_write;
 use crate::db::write::lock_within::{Room, before_large_value};
-use crate::error::{Error, Result, escape_key};
+use crate::db::write::merge_expiry;
+use crate::error::{Error, Result};
 use crate::options::{CompactionStyle, WriteOptions};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -84,14 +85,11 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
     if kind != Kind::Merge {
         return Ok(());
     }
-    if keyspace.operator_name().is_none() {
-        let what = format!("keyspace {:?} was created without a merge operator", keyspace.name);
+    if !keyspace.has_operator() {
+        let what = format!("keyspace {:?} was created without a merge operator", keyspace.name());
         return Err(Error::invalid(what));
     }
-    keyspace.check_operand(value).map_err(|reason| {
-        let shown = escape_key(keyspace.order.key_of(key));
-        Error::invalid(format!("merge into key {shown} of keyspace {:?}: {reason}", keyspace.name))
-    })
+    merge_expiry::check_operand(keyspace, key, value)
 }
 
 /// Refuses a time to live where nothing expires.
@@ -101,7 +99,7 @@ pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
     }
     let what = format!(
         "keyspace {:?} is without time to live; create it with `KeyspaceOptions::ttl`, or call `set_ttl`",
-        keyspace.name
+        keyspace.name()
     );
     Err(Error::invalid(what))
 }
@@ -121,16 +119,30 @@ pub(super) fn timed(kind: Kind) -> Timed {
 }
 
 impl Keyspace {
-    /// Its name.
+    /// Its name, which [`Keyspace::rename`] changes.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
     /// # let names = db.keyspace("names", Default::default())?;
-    /// assert_eq!(names.name(), "names");
+    /// assert_eq!(&*names.name(), "names");
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn name(&self) -> &str {
-        &self.inner.name
+    pub fn name(&self) -> Arc<str> {
+        self.inner.name()
+    }
+
+    /// Its number, which no other keyspace of this database has or will have, and which a rename
+    /// does not change. Checkpoints and backups have the same: see
+    /// [`Change::keyspace_id`](crate::Change::keyspace_id).
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// assert_ne!(names.id(), db.keyspace("emails", Default::default())?.id());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn id(&self) -> u64 {
+        self.inner.id
     }
 
     /// The name of its merge operator, as stored.
@@ -143,7 +155,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn merge_operator(&self) -> Option<String> {
-        self.inner.operator_name().map(str::to_owned)
+        self.inner.operator_name().as_deref().map(str::to_owned)
     }
 
     /// The name of the order of its keys, as stored when it was created: `"bytewise"` without a

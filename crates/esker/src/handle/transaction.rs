@@ -3,7 +3,7 @@
 use super::batch::{Batch, tombstone_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
-use crate::base::expiry::{Life, expiry_at, visible};
+use crate::base::expiry::{Expiry, Life, expiry_at, visible};
 use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::transaction::conflict::Conflicts;
@@ -59,13 +59,20 @@ use std::time::{Duration, SystemTime};
 /// ```
 ///
 /// [`crate::Db::transact`] runs one again after a conflict.
-#[derive(Debug)]
 #[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
     shared: Arc<Shared>,
     state: write_set::Transaction,
     /// The writes, in the order in which they were made.
     batch: Batch,
+}
+
+/// Without keys and values, which may be large or secret.
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sequence, batch) = (self.sequence(), &self.batch);
+        f.debug_struct("Transaction").field("sequence", &sequence).field("batch", batch).finish_non_exhaustive()
+    }
 }
 
 impl Transaction {
@@ -100,6 +107,95 @@ impl Transaction {
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
         self.state.get(&keyspace.inner, &keyspace.stored(&key))
+    }
+
+    /// As [`Transaction::get`], into a buffer of the caller: it replaces what the buffer holds, and
+    /// leaves it empty where the key has no value, or where the read fails. Whether there is a
+    /// value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let (mut transaction, mut value) = (db.transaction(), Vec::new());
+    /// transaction.put(&names, "ada", "1815")?;
+    /// assert!(transaction.get_into(&names, "ada", &mut value)? && value == b"1815");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn get_into(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.get(keyspace, key)?;
+        found.iter().for_each(|found| value.extend_from_slice(found));
+        Ok(found.is_some())
+    }
+
+    /// One [`Transaction::get`] for each key, in their order. A key that cannot be read does not
+    /// affect the others.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// let found = transaction.multi_get(&names, ["ada", "bob"]).into_iter().collect::<esker::Result<Vec<_>>>()?;
+    /// assert!(found[0].is_some() && found[1].is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Vec<Result<Option<Slice>>> {
+        keys.into_iter().map(|key| self.get(keyspace, key)).collect()
+    }
+
+    /// When the value of `key` expires, if it has one, as of the beginning of the transaction.
+    /// Counts as a read of the key.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]. `InvalidArgument` for a key that the transaction has written: times
+    /// count from the commit, so that its expiry is not known before.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// sessions.put("ada", "")?;
+    /// let mut transaction = db.transaction();
+    /// assert_eq!(transaction.expires_at(&sessions, "ada")?, Some(esker::Expiry::Never));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn expires_at(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
+        self.check(keyspace)?;
+        self.state.expires_at(&keyspace.inner, &keyspace.stored(&key))
+    }
+
+    /// As [`Transaction::merge`]; the value lives for `ttl` from the commit on.
+    ///
+    /// # Errors
+    /// As [`Batch::merge_with_ttl`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, merge::Max};
+    /// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None }))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.merge_with_ttl(&best, "ada", "7", std::time::Duration::from_secs(60))?;
+    /// transaction.commit()?;
+    /// assert!(matches!(best.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn merge_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.batch.merge_with_ttl(keyspace, &key, &operand, ttl)?;
+        self.state.merge(&keyspace.inner, &keyspace.stored(&key), operand.as_ref());
+        Ok(())
     }
 
     /// Sets the value of `key` at the commit.
@@ -416,6 +512,7 @@ impl Transaction {
 pub(super) fn transact<T, E: From<Error>>(
     shared: &Arc<Shared>,
     attempts: usize,
+    options: &WriteOptions,
     mut body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
     let mut left = attempts.max(1);
@@ -423,7 +520,7 @@ pub(super) fn transact<T, E: From<Error>>(
         let mut transaction = Transaction::new(Arc::clone(shared));
         let value = body(&mut transaction)?;
         left -= 1;
-        match transaction.commit() {
+        match transaction.commit_with(options) {
             Ok(()) => return Ok(value),
             Err(Error::Conflict { .. }) if left > 0 => {}
             Err(error) => return Err(error.into()),

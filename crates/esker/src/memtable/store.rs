@@ -37,6 +37,8 @@ pub struct Memtable {
     pub(super) last_expiry_ms: AtomicU64,
     /// Whether a write in here is in no log.
     pub(super) unlogged: AtomicBool,
+    /// Whether a write in here is a merge, or was one before it was combined with others.
+    pub(super) merges: AtomicBool,
     pub(super) index_bytes: AtomicUsize,
     pub(super) sorted: Mutex<Order>,
     pub(super) tombstones: TombstoneSets,
@@ -68,6 +70,7 @@ impl Memtable {
             last_sequence: AtomicU64::new(0),
             last_expiry_ms: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
+            merges: AtomicBool::new(false),
             sorted: Mutex::default(),
             tombstones: TombstoneSets::default(),
             order_bytes: AtomicUsize::new(0),
@@ -151,6 +154,12 @@ impl Memtable {
             at = entry.end();
         }
         Ok(())
+    }
+
+    /// Whether a merge was ever written in here: what was combined since is apart in the log. To be
+    /// asked under the writer lock.
+    pub fn has_merges(&self) -> bool {
+        self.merges.load(Ordering::Relaxed)
     }
 
     /// Whether a range was ever deleted in here.

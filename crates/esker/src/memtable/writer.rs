@@ -121,8 +121,10 @@ impl MemtableWriter {
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
         }
-        if entry.kind == Kind::PutBlob {
-            memtable.note_blob(entry.value);
+        match entry.kind {
+            Kind::Merge | Kind::MergeFirst => memtable.note_merge(),
+            Kind::PutBlob => memtable.note_blob(entry.value),
+            Kind::Put | Kind::Delete => {}
         }
         memtable.index.reserve(*keys);
         match memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == entry.key) {
@@ -213,6 +215,14 @@ impl Memtable {
             self.first_sequence.store(sequence, Ordering::Relaxed);
         }
         self.last_sequence.store(sequence, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn note_merge(&self) {
+        // Loaded first: readers share the line.
+        if !self.merges.load(Ordering::Relaxed) {
+            self.merges.store(true, Ordering::Relaxed);
+        }
     }
 
     #[cold]

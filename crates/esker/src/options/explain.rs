@@ -12,6 +12,7 @@ use std::fmt;
 /// assert!(block.is_some_and(|block| block.value == "4 KiB" && block.origin == esker::Origin::Set));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExplainedOption {
     /// The name of its setter.
     pub name: &'static str,
@@ -29,6 +30,7 @@ pub struct ExplainedOption {
 /// print!("{}", esker::Options::default().explain());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The options, in the order in which they are documented.
     pub options: Vec<ExplainedOption>,

@@ -33,6 +33,7 @@ use std::sync::{Arc, OnceLock};
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LostRange {
     /// All of them are at or after this key; none if that is not known.
     pub after: Option<Vec<u8>>,

@@ -63,8 +63,8 @@ pub(super) fn decode_pair<K: KeyCodec, V: ValueCodec>(
     keyspace: &Keyspace,
     (key, value): (Slice, Slice),
 ) -> Result<(K, V)> {
-    let decoded = K::decode_key(&key).map_err(|error| error.of_key::<K>(keyspace.name(), &key))?;
-    let value = V::decode_value(value).map_err(|error| error.of_value::<V>(keyspace.name(), &key))?;
+    let decoded = K::decode_key(&key).map_err(|error| error.of_key::<K>(&keyspace.name(), &key))?;
+    let value = V::decode_value(value).map_err(|error| error.of_value::<V>(&keyspace.name(), &key))?;
     Ok((decoded, value))
 }
 
@@ -110,7 +110,7 @@ pub struct TypedKeys<K> {
 impl<K: KeyCodec> TypedKeys<K> {
     fn decode(&self, key: Result<Slice>) -> Result<K> {
         let key = key?;
-        K::decode_key(&key).map_err(|error| error.of_key::<K>(self.keyspace.name(), &key))
+        K::decode_key(&key).map_err(|error| error.of_key::<K>(&self.keyspace.name(), &key))
     }
 }
 

@@ -92,7 +92,7 @@ impl<K, V> TypedKeyspace<K, V> {
     where
         V: ValueCodec,
     {
-        V::decode_value(value).map_err(|error| error.of_value::<V>(self.keyspace.name(), key))
+        V::decode_value(value).map_err(|error| error.of_value::<V>(&self.keyspace.name(), key))
     }
 
     pub(super) fn decode_found(&self, key: &[u8], value: Option<Slice>) -> Result<Option<V>>

@@ -24,12 +24,14 @@
 mod counters;
 mod decode_error;
 mod encoded;
+mod expiry;
 mod iterator;
 mod key;
 mod keyspace;
 #[cfg(feature = "serde")]
 mod postcard_value;
 mod range;
+mod returning;
 mod string_key;
 #[cfg(test)]
 mod tests;

@@ -40,8 +40,8 @@ impl<K, V> TypedKeyspace<K, V> {
 /// ```
 #[derive(Debug)]
 pub struct TypedTransaction<'a, K, V> {
-    keyspace: &'a TypedKeyspace<K, V>,
-    transaction: &'a mut Transaction,
+    pub(super) keyspace: &'a TypedKeyspace<K, V>,
+    pub(super) transaction: &'a mut Transaction,
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedTransaction<'_, K, V> {

@@ -54,8 +54,8 @@ impl<K, V> TypedKeyspace<K, V> {
 /// ```
 #[derive(Debug)]
 pub struct TypedSnapshot<'a, K, V> {
-    keyspace: &'a TypedKeyspace<K, V>,
-    snapshot: &'a Snapshot,
+    pub(super) keyspace: &'a TypedKeyspace<K, V>,
+    pub(super) snapshot: &'a Snapshot,
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
@@ -154,8 +154,8 @@ impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
 /// ```
 #[derive(Debug)]
 pub struct TypedBatch<'a, K, V> {
-    keyspace: &'a TypedKeyspace<K, V>,
-    batch: &'a mut Batch,
+    pub(super) keyspace: &'a TypedKeyspace<K, V>,
+    pub(super) batch: &'a mut Batch,
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedBatch<'_, K, V> {

@@ -18,6 +18,8 @@
 //!  13 changes from  sequence, log segment number changes are kept from this write on, in this segment and those behind it
 //!  14 loaded        sequence, keyspace id      a load, which the log has not
 //!  15 dropped       sequence, keyspace id, name bytes, comparator bytes: a drop, which the log has not
+//!  16 altered       sequence, keyspace id, name bytes, operator bytes, ttl: until there the keyspace had these settings
+//!  17 dropped       as 15, and operator bytes, ttl: of a keyspace that had an operator or a ttl
 //! ```
 //! The id of a dropped keyspace is not given out again: the log may still hold writes to it, which
 //! are skipped, and its tables may still be there.
@@ -60,7 +62,16 @@ pub enum Change {
     NextKeyspace(u64),
     ChangesFrom { sequence: Sequence, segment: u64 },
     Loaded { sequence: Sequence, keyspace: u64 },
-    Dropped { sequence: Sequence, keyspace: u64, name: String, comparator: String },
+    Dropped { sequence: Sequence, keyspace: u64, comparator: String, settings: Settings },
+    Altered { sequence: Sequence, keyspace: u64, before: Settings },
+}
+
+/// What can be changed of a keyspace, but for how it is compacted.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Settings {
+    pub name: String,
+    pub operator: Option<String>,
+    pub ttl: u64,
 }
 
 impl Change {
@@ -106,6 +117,11 @@ pub struct KeyspaceRecord {
 }
 
 impl KeyspaceRecord {
+    /// What can be changed of it.
+    pub fn settings(&self) -> Settings {
+        Settings { name: self.name.clone(), operator: self.operator.clone(), ttl: self.ttl }
+    }
+
     /// What tables of this keyspace, with number `id`, say about it.
     pub fn label(&self, id: u64) -> TableKeyspace {
         let KeyspaceRecord { name, comparator, operator, ttl, flushed, .. } = self.clone();
@@ -137,7 +153,19 @@ pub struct ManifestState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnloggedChange {
     Load { keyspace: u64 },
-    Drop { keyspace: u64, name: String, comparator: String },
+    Drop { keyspace: u64, comparator: String, settings: Settings },
+    Alter { keyspace: u64, before: Settings },
+}
+
+impl UnloggedChange {
+    /// Whether builds that read version 4 of the manifest do not know it.
+    pub fn is_later(&self) -> bool {
+        match self {
+            UnloggedChange::Load { .. } => false,
+            UnloggedChange::Drop { settings, .. } => settings.operator.is_some() || settings.ttl > 0,
+            UnloggedChange::Alter { .. } => true,
+        }
+    }
 }
 
 /// Appends the bytes of `changes`.
@@ -165,10 +193,23 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::NextKeyspace(id) => put(&[12, *id]),
             Change::ChangesFrom { sequence, segment } => put(&[13, *sequence, *segment]),
             Change::Loaded { sequence, keyspace } => put(&[14, *sequence, *keyspace]),
-            Change::Dropped { sequence, keyspace, name, comparator } => {
+            Change::Dropped { sequence, keyspace, comparator, settings: Settings { name, operator: None, ttl: 0 } } => {
                 put(&[15, *sequence, *keyspace]);
                 put_bytes(out, name.as_bytes());
                 put_bytes(out, comparator.as_bytes());
+            }
+            Change::Dropped { sequence, keyspace, comparator, settings } => {
+                put(&[17, *sequence, *keyspace]);
+                put_bytes(out, settings.name.as_bytes());
+                put_bytes(out, comparator.as_bytes());
+                put_bytes(out, settings.operator.as_deref().unwrap_or_default().as_bytes());
+                put_varint(out, settings.ttl);
+            }
+            Change::Altered { sequence, keyspace, before } => {
+                put(&[16, *sequence, *keyspace]);
+                put_bytes(out, before.name.as_bytes());
+                put_bytes(out, before.operator.as_deref().unwrap_or_default().as_bytes());
+                put_varint(out, before.ttl);
             }
         }
     }
@@ -189,7 +230,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
                 let id = next()?;
                 let name = text(&mut cursor)?;
                 let comparator = text(&mut cursor)?;
-                let operator = Some(text(&mut cursor)?).filter(|name| !name.is_empty());
+                let operator = operator(&mut cursor)?;
                 Change::Keyspace { id, name, comparator, operator, ttl: cursor.varint("a ttl")? }
             }
             5 => Change::Flushed { keyspace: next()?, sequence: next()? },
@@ -204,13 +245,29 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             14 => Change::Loaded { sequence: next()?, keyspace: next()? },
             15 => {
                 let (sequence, keyspace) = (next()?, next()?);
-                let name = text(&mut cursor)?;
-                Change::Dropped { sequence, keyspace, name, comparator: text(&mut cursor)? }
+                let settings = Settings { name: text(&mut cursor)?, ..Settings::default() };
+                Change::Dropped { sequence, keyspace, comparator: text(&mut cursor)?, settings }
+            }
+            16 => {
+                let (sequence, keyspace) = (next()?, next()?);
+                let (name, operator) = (text(&mut cursor)?, operator(&mut cursor)?);
+                let before = Settings { name, operator, ttl: cursor.varint("a ttl")? };
+                Change::Altered { sequence, keyspace, before }
+            }
+            17 => {
+                let (sequence, keyspace) = (next()?, next()?);
+                let (name, comparator, operator) = (text(&mut cursor)?, text(&mut cursor)?, operator(&mut cursor)?);
+                let settings = Settings { name, operator, ttl: cursor.varint("a ttl")? };
+                Change::Dropped { sequence, keyspace, comparator, settings }
             }
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
     Ok(changes)
+}
+
+fn operator(cursor: &mut Cursor<'_>) -> Result<Option<String>, DecodeError> {
+    Ok(Some(text(cursor)?).filter(|name| !name.is_empty()))
 }
 
 fn text(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
@@ -225,9 +282,9 @@ impl ManifestState {
             Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
             Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
             Change::ChangesFrom { sequence, segment } => (0, *sequence.max(segment)),
-            Change::Loaded { sequence, keyspace } | Change::Dropped { sequence, keyspace, .. } => {
-                (*keyspace, *sequence)
-            }
+            Change::Loaded { sequence, keyspace }
+            | Change::Dropped { sequence, keyspace, .. }
+            | Change::Altered { sequence, keyspace, .. } => (*keyspace, *sequence),
             Change::Keyspace { id, .. } => (*id, 0),
             // Behind the greatest.
             Change::NextKeyspace(next) => (next.saturating_sub(1), 0),
@@ -261,7 +318,9 @@ impl ManifestState {
                 }
             }
             Change::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
-            Change::ChangesFrom { .. } | Change::Loaded { .. } | Change::Dropped { .. } => self.note_kept(change),
+            Change::ChangesFrom { .. } | Change::Loaded { .. } | Change::Dropped { .. } | Change::Altered { .. } => {
+                self.note_kept(change)
+            }
             Change::Flushed { keyspace, sequence } => {
                 let record = self.keyspace(*keyspace)?;
                 record.flushed = record.flushed.max(*sequence);
@@ -312,10 +371,13 @@ impl ManifestState {
             Change::Loaded { sequence, keyspace } => {
                 self.note_unlogged(*sequence, UnloggedChange::Load { keyspace: *keyspace });
             }
-            Change::Dropped { sequence, keyspace, name, comparator } => {
-                let (name, comparator) = (name.clone(), comparator.clone());
-                let drop = UnloggedChange::Drop { keyspace: *keyspace, name, comparator };
-                self.note_unlogged(*sequence, drop);
+            Change::Dropped { sequence, keyspace, comparator, settings } => {
+                let (comparator, settings) = (comparator.clone(), settings.clone());
+                self.note_unlogged(*sequence, UnloggedChange::Drop { keyspace: *keyspace, comparator, settings });
+            }
+            Change::Altered { sequence, keyspace, before } => {
+                let alter = UnloggedChange::Alter { keyspace: *keyspace, before: before.clone() };
+                self.note_unlogged(*sequence, alter);
             }
             _ => {}
         }
@@ -362,9 +424,12 @@ impl ManifestState {
         }
         changes.extend(self.unlogged.iter().map(|(&sequence, change)| match change {
             UnloggedChange::Load { keyspace } => Change::Loaded { sequence, keyspace: *keyspace },
-            UnloggedChange::Drop { keyspace, name, comparator } => {
-                let (name, comparator) = (name.clone(), comparator.clone());
-                Change::Dropped { sequence, keyspace: *keyspace, name, comparator }
+            UnloggedChange::Drop { keyspace, comparator, settings } => {
+                let (comparator, settings) = (comparator.clone(), settings.clone());
+                Change::Dropped { sequence, keyspace: *keyspace, comparator, settings }
+            }
+            UnloggedChange::Alter { keyspace, before } => {
+                Change::Altered { sequence, keyspace: *keyspace, before: before.clone() }
             }
         }));
         for (&id, record) in &self.keyspaces {
@@ -398,6 +463,7 @@ mod tests {
     fn a_snapshot_rebuilds_the_state_through_its_bytes() {
         let mut state = ManifestState { next_file: 9, last_sequence: 1 << 40, log_floor: 3, ..Default::default() };
         let operator = Some("uint64add".to_owned());
+        let named = |name: &str| Settings { name: name.into(), ..Settings::default() };
         let changes = [
             Change::Keyspace { id: 1, name: "hits".into(), comparator: BYTEWISE.into(), operator, ttl: 0 },
             Change::AddTable { keyspace: 1, run: 4, number: 5, bytes: 600 },
@@ -411,11 +477,22 @@ mod tests {
             Change::Loaded { sequence: 5, keyspace: 1 },
             Change::ChangesFrom { sequence: 6, segment: 3 },
             Change::Loaded { sequence: 6, keyspace: 1 },
-            Change::Dropped { sequence: 8, keyspace: 0, name: "names".into(), comparator: "x".into() },
+            Change::Dropped { sequence: 8, keyspace: 0, comparator: "x".into(), settings: named("names") },
+            Change::Altered {
+                sequence: 9,
+                keyspace: 1,
+                before: Settings { operator: Some("max".into()), ..named("x") },
+            },
+            Change::Dropped {
+                sequence: 10,
+                keyspace: 0,
+                comparator: BYTEWISE.into(),
+                settings: Settings { ttl: 7, ..named("a") },
+            },
         ];
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
         assert_eq!(state.log_synced, (4, 128), "never back");
-        assert_eq!(state.unlogged.keys().copied().collect::<Vec<_>>(), [6, 8], "nothing from before");
+        assert_eq!(state.unlogged.keys().copied().collect::<Vec<_>>(), [6, 8, 9, 10], "nothing from before");
         let mut bytes = Vec::new();
         encode(&state.snapshot(), &mut bytes);
         let mut again = ManifestState::default();

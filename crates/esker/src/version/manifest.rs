@@ -16,7 +16,7 @@
 //! ([`InForce::is_torn`]). A change that only the last edit records is put into a new manifest
 //! before it is reported as done (`db/background/commit_version_edit.rs`).
 
-use super::edit::{Change, ManifestState, decode, encode};
+use super::edit::{Change, ManifestState, UnloggedChange, decode, encode};
 use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
@@ -26,9 +26,12 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The newest version of the manifest that this build reads. It stands for the database as a whole,
-/// and is written where a keyspace has an order of its own, which earlier builds would not notice,
-/// and where changes are kept, which they would not know.
-pub const VERSION: u32 = 4;
+/// and is written where readers of changes are told of settings of keyspaces, which builds that
+/// read version 4 do not know.
+pub const VERSION: u32 = 5;
+/// The version that is written where a keyspace has an order of its own, which earlier builds would
+/// not notice, and where changes are kept, which they would not know.
+const VERSION_WITH_CHANGES: u32 = 4;
 /// The version that is written elsewhere: earlier builds read it.
 pub const EARLIER_VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
@@ -62,9 +65,7 @@ impl Manifest {
         state.closed = None;
         let path = directory.join(manifest(number));
         let mut file = env.create(&path)?;
-        let is_bytewise = state.keyspaces.values().all(|keyspace| keyspace.comparator == BYTEWISE);
-        let is_known = is_bytewise && state.changes_from == 0;
-        file.append(&encode_header(number, if is_known { EARLIER_VERSION } else { VERSION }))?;
+        file.append(&encode_header(number, version_of(&state)))?;
         let mut manifest = Manifest { number, path, file, first_bytes: 0, state };
         let snapshot = manifest.state.snapshot();
         manifest.append(&snapshot)?;
@@ -148,6 +149,16 @@ pub fn intact_records(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, bool)> {
         records.push((at..from, is_voucher(payload)));
     }
     records
+}
+
+/// The least version with which builds know all that is in the state.
+fn version_of(state: &ManifestState) -> u32 {
+    let is_bytewise = state.keyspaces.values().all(|keyspace| keyspace.comparator == BYTEWISE);
+    match () {
+        () if state.unlogged.values().any(UnloggedChange::is_later) => VERSION,
+        () if !is_bytewise || state.changes_from > 0 => VERSION_WITH_CHANGES,
+        () => EARLIER_VERSION,
+    }
 }
 
 fn encode_header(number: u64, version: u32) -> [u8; HEADER_BYTES] {

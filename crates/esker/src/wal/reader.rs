@@ -67,6 +67,8 @@ pub struct Record<'a> {
     pub path: &'a Path,
     /// See `path`.
     pub offset: u64,
+    /// Where the read of the file began that brought it, and what comes behind it.
+    pub read_at: u64,
 }
 
 /// What the visitor of a record says.
@@ -411,6 +413,11 @@ impl<'a> SegmentReader<'a> {
 
     /// The intact record at `offset`, if there is one.
     pub(super) fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
+        Ok(self.record_read_at(offset)?.map(|(header, payload, _)| (header, payload)))
+    }
+
+    /// The same, and where the read of the file began that brought it.
+    pub(super) fn record_read_at(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8], u64)>> {
         let length = self.found.bytes;
         if offset + RECORD_HEADER_BYTES as u64 > length {
             return Ok(None);
@@ -420,8 +427,10 @@ impl<'a> SegmentReader<'a> {
         let Some((sum, header)) = decode_record_header(bytes, offset, length) else { return Ok(None) };
         let total = RECORD_HEADER_BYTES + header.payload_bytes;
         self.checked_bytes += total as u64;
-        let record = &self.bytes(offset, total)?[..total];
-        Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
+        self.bytes(offset, total)?;
+        let read_at = self.window_at;
+        let record = &self.window[(offset - read_at) as usize..][..total];
+        Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..], read_at)))
     }
 
     /// Hands every batch to `visit`; returns where the segment's intact records end, or where its
@@ -440,7 +449,7 @@ impl<'a> SegmentReader<'a> {
         let mut offset = HEADER_BYTES as u64;
         let mut missing = None;
         while offset < cut {
-            let Some((header, payload)) = self.record(offset)? else { break };
+            let Some((header, payload, read_at)) = self.record_read_at(offset)? else { break };
             let step = record_bytes(header.payload_bytes);
             let closed = header.kind == RecordType::Close;
             if header.kind == RecordType::Batch {
@@ -450,7 +459,7 @@ impl<'a> SegmentReader<'a> {
                 }
                 let payload_at = offset + RECORD_HEADER_BYTES as u64;
                 let (sequence, segment) = (header.sequence, number);
-                match visit(Record { sequence, payload, segment, path: &path, offset: payload_at })? {
+                match visit(Record { sequence, payload, segment, path: &path, offset: payload_at, read_at })? {
                     Visited::Last(last) => *last_sequence = last,
                     Visited::Missing(error) => {
                         missing = Some(error);

@@ -137,14 +137,15 @@ impl LogTail {
         // A new one each time: it keeps what it has read.
         let mut reader = SegmentReader::new(self.number, &self.found);
         let path = self.found.path.clone();
-        while let Some((header, payload)) = reader.record(self.offset)? {
+        while let Some((header, payload, read_at)) = reader.record_read_at(self.offset)? {
             if header.kind == RecordType::Batch {
                 // Numbers ascend, unless it is another log.
                 if header.sequence <= self.last_sequence {
                     return Ok(End::Lost);
                 }
                 let offset = self.offset + RECORD_HEADER_BYTES as u64;
-                let record = Record { sequence: header.sequence, payload, segment: self.number, path: &path, offset };
+                let (sequence, segment) = (header.sequence, self.number);
+                let record = Record { sequence, payload, segment, path: &path, offset, read_at };
                 match visit(record, Position { segment: self.number, offset: self.offset })? {
                     Taken::Yes => self.last_sequence = header.sequence,
                     Taken::NotYet => return Ok(End::NotYet),

@@ -144,15 +144,15 @@ fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
     let mut batch = db.batch();
     for _ in 0..1 + random.below(4) {
         let k = &keyspaces[random.below(5) as usize];
-        let (key, value) = (key(random), value(random, k.name()));
+        let (key, value) = (key(random), value(random, &k.name()));
         match random.below(12) {
             0..5 => batch.put(k, &key, &value).unwrap(),
             5..8 if k.merge_operator().is_some() => batch.merge(k, &key, &value).unwrap(),
-            8 if k.name() == "sessions" => {
+            8 if &*k.name() == "sessions" => {
                 batch.touch(k, &key, Duration::from_secs(1 + random.below(100))).unwrap();
             }
             9 => batch.delete_range(k, &key[..]..).unwrap(),
-            10 if k.name() != "reversed" => batch.delete_prefix(k, &key[..1]).unwrap(),
+            10 if &*k.name() != "reversed" => batch.delete_prefix(k, &key[..1]).unwrap(),
             _ => batch.delete(k, &key).unwrap(),
         }
     }
@@ -161,8 +161,8 @@ fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
 
 fn load(random: &mut Random, k: &Keyspace) {
     let keys: std::collections::BTreeSet<_> = (0..1 + random.below(5)).map(|_| key(random)).collect();
-    let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, value(random, k.name()))).collect();
-    if k.name() == "reversed" {
+    let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, value(random, &k.name()))).collect();
+    if &*k.name() == "reversed" {
         pairs.reverse();
     }
     k.ingest(pairs).unwrap();

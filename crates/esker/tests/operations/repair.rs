@@ -24,14 +24,14 @@ struct Written {
 impl Written {
     fn put(&mut self, keyspace: &esker::Keyspace, key: &str, value: &str) {
         keyspace.put(key, value).unwrap();
-        let at = (keyspace.name().to_owned(), key.as_bytes().to_vec());
+        let at = (keyspace.name().to_string(), key.as_bytes().to_vec());
         self.ever.entry(at.clone()).or_default().insert(value.as_bytes().to_vec());
         self.last.insert(at, value.as_bytes().to_vec());
     }
 
     fn delete(&mut self, keyspace: &esker::Keyspace, key: &str) {
         keyspace.delete(key).unwrap();
-        self.last.remove(&(keyspace.name().to_owned(), key.as_bytes().to_vec()));
+        self.last.remove(&(keyspace.name().to_string(), key.as_bytes().to_vec()));
     }
 }
 

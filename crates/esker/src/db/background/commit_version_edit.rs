@@ -13,7 +13,7 @@ use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
 use crate::merge_operator::MergeOperator;
 use crate::table::{Table, TableKeyspace};
-use crate::version::edit::{Change, KeyspaceRecord, ManifestState};
+use crate::version::edit::{Change, KeyspaceRecord, ManifestState, Settings};
 use crate::version::file_name::CURRENT;
 use crate::version::manifest::{Manifest, prepare_current, switch_current};
 use parking_lot::MutexGuard;
@@ -38,6 +38,12 @@ pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
     let manifest = inner.manifest.lock();
     let record = manifest.as_ref().and_then(|manifest| manifest.state().keyspaces.get(&id));
     record.map(|record| record.label(id)).unwrap_or_default()
+}
+
+/// What the manifest says of a keyspace that can be changed.
+pub fn settings(inner: &Inner, id: u64) -> Option<Settings> {
+    let manifest = inner.manifest.lock();
+    manifest.as_ref()?.state().keyspaces.get(&id).map(KeyspaceRecord::settings)
 }
 
 /// Whether the manifest has the keyspace: not if it was dropped, though readers may still find what
@@ -138,7 +144,7 @@ pub fn commit(
     for table in added {
         let summary = table.summary();
         let created = || TableCreated {
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().to_string(),
             path: table.path().to_path_buf(),
             bytes: summary.file_bytes,
             entries: summary.entries,
@@ -164,11 +170,21 @@ pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     renew_with(inner, |state| changes.iter().try_for_each(|change| state.apply(change)))
 }
 
-/// The same with other settings of a keyspace: no change in a manifest stands for those.
-pub fn alter_keyspace(inner: &Inner, id: u64, alter: impl FnOnce(&mut KeyspaceRecord)) -> Result<()> {
+/// The same with other settings of a keyspace: no change in a manifest stands for those, but one
+/// for readers of changes, if they have a place in the order of writes.
+pub fn alter_keyspace(
+    inner: &Inner,
+    id: u64,
+    place: Option<Sequence>,
+    alter: impl FnOnce(&mut KeyspaceRecord),
+) -> Result<()> {
     renew_with(inner, |state| {
-        alter(state.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))?);
-        Ok(())
+        let record = state.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))?;
+        let before = record.settings();
+        alter(record);
+        let Some(sequence) = place else { return Ok(()) };
+        state.apply(&Change::LastSequence(sequence))?;
+        state.apply(&Change::Altered { sequence, keyspace: id, before })
     })
 }
 

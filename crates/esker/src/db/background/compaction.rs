@@ -322,7 +322,7 @@ fn merge(
     inner.counters.compaction_bytes.fetch_add(sum(&tables), Relaxed);
     inner.counters.compaction_read_bytes.fetch_add(sum(&removed), Relaxed);
     let compacted = || CompactionCompleted {
-        keyspace: keyspace.name.clone(),
+        keyspace: keyspace.name().to_string(),
         input_tables: removed.len() as u64,
         input_bytes: sum(&removed),
         output_tables: tables.len() as u64,

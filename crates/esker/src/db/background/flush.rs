@@ -202,7 +202,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     }
     inner.counters.flushes.fetch_add(1, Relaxed);
     inner.counters.flush_bytes.fetch_add(bytes, Relaxed);
-    let flushed = || FlushCompleted { keyspace: keyspace.name.clone(), tables: tables.len() as u64, bytes };
+    let flushed = || FlushCompleted { keyspace: keyspace.name().to_string(), tables: tables.len() as u64, bytes };
     inner.events.note(|| Event::Flush(flushed()));
     inner.tell_waiting();
     Ok(())

@@ -16,7 +16,7 @@
 //! they make in what was there before; from then on they find that there is no such keyspace.
 
 use crate::base::key::Sequence;
-use crate::db::background::commit_version_edit::try_renew_manifest;
+use crate::db::background::commit_version_edit::{self, try_renew_manifest};
 use crate::db::background::run;
 use crate::db::lifecycle::keyspaces::find;
 use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter, Writer};
@@ -89,8 +89,9 @@ fn make_durable(inner: &Inner, keyspace: &KeyspaceInner, sequence: Sequence) -> 
     let id = keyspace.id;
     let mut changes = vec![Change::DropKeyspace { id }, Change::LastSequence(sequence)];
     if inner.keeps_changes() {
-        let (name, comparator) = (keyspace.name.clone(), keyspace.order.name().to_owned());
-        changes.push(Change::Dropped { sequence, keyspace: id, name, comparator });
+        let settings = commit_version_edit::settings(inner, id).unwrap_or_default();
+        let comparator = keyspace.order.name().to_owned();
+        changes.push(Change::Dropped { sequence, keyspace: id, comparator, settings });
     }
     try_renew_manifest(inner, &changes)
 }

@@ -155,9 +155,15 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
             }
         };
         if let Some(next) = &next {
+            let mut pairs =
+                next.keyspaces.iter().filter_map(|(id, now)| Some((following.state.keyspaces.get(id)?, now)));
+            if pairs.any(|(before, now)| settings::needs_folding(before, now)) {
+                read_anew(inner, following)?;
+                continue;
+            }
             create_keyspaces(inner, following, next)?;
         }
-        match read_log(inner, following, next.as_ref(), &mut batches)? {
+        match read_log(inner, following, (current, next.as_ref()), &mut batches)? {
             End::Reached => {}
             End::NotYet => {
                 following.stamp = None;
@@ -195,6 +201,7 @@ fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
 
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
+    take_over_names(inner, &mut following.state, next);
     take_over_settings(inner, &mut following.state, next);
     for (&id, record) in &next.keyspaces {
         if following.state.keyspaces.contains_key(&id) {
@@ -222,10 +229,30 @@ fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestS
         if let Some(known) = state.keyspaces.get_mut(id)
             && let Some(keyspace) = keyspaces::find(inner, &record.name).filter(|found| found.id == *id)
         {
-            settings::take_over(inner, &keyspace, known, record);
+            settings::take_over(inner, &mut inner.writer.lock(), &keyspace, known, record);
             (known.ttl, known.operator) = (record.ttl, record.operator.clone());
         }
     }
+}
+
+/// Takes over the names of keyspaces that are known.
+fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
+    let mut renamed: Vec<(Arc<KeyspaceInner>, Arc<str>)> = Vec::new();
+    for (id, record) in &next.keyspaces {
+        if let Some(known) = state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
+            && let Some(keyspace) = keyspaces::find(inner, &known.name).filter(|found| found.id == *id)
+        {
+            known.name.clone_from(&record.name);
+            renamed.push((keyspace, record.name.as_str().into()));
+        }
+    }
+    for (_, name) in &renamed {
+        // One of the same name was dropped before.
+        if let Some(old) = keyspaces::find(inner, name).filter(|old| !next.keyspaces.contains_key(&old.id)) {
+            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+        }
+    }
+    inner.rename_keyspaces(&renamed);
 }
 
 fn add_keyspace(
@@ -242,9 +269,15 @@ fn add_keyspace(
     keyspaces::add(inner, &keyspace, writer, operator);
 }
 
-/// Step 2. `next`: the manifest as it was read before; a keyspace that it does not know has been
-/// created since.
-fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestState>, batches: &mut u64) -> Result<End> {
+/// Step 2. `next`: the manifest as it was read before, which `stamp` is that of; a keyspace that it
+/// does not know has been created since.
+fn read_log(
+    inner: &Inner,
+    following: &mut Following,
+    (mut stamp, next): (Option<(u64, u64)>, Option<&ManifestState>),
+    batches: &mut u64,
+) -> Result<End> {
+    let mut looked_behind = None;
     let Following { state, tail, begins, .. } = following;
     let newest = next.unwrap_or(state);
     // All of that is in tables, also where the log is kept for readers of changes.
@@ -259,6 +292,15 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
         };
         if !operations.iter().all(|operation| is_known(operation.keyspace()) && fits(operation)) {
             return Ok(Taken::NotYet);
+        }
+        // Merges of other settings look the same: those that were there before the settings were
+        // looked at are of these. Once for each read of the file.
+        let read = Some((record.segment, record.read_at));
+        if looked_behind != read && operations.iter().any(is_merge) {
+            if !settings_last(inner, state, &mut stamp) {
+                return Ok(Taken::NotYet);
+            }
+            looked_behind = read;
         }
         if !values_are_there(inner, state, &operations, record.sequence)? {
             return Ok(Taken::Lost);
@@ -288,9 +330,27 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
 /// Whether a keyspace with these settings can have such an operation; otherwise they have been
 /// changed since.
 fn suits(record: &KeyspaceRecord, operation: &AnyOperation<'_>) -> bool {
-    let AnyOperation::Key(operation) = operation else { return true };
-    let is_merge = matches!(operation.kind, Kind::Merge | Kind::MergeFirst);
-    (operation.expiry_ms == NEVER || record.ttl != 0) && (!is_merge || record.operator.is_some())
+    let has_expiry = matches!(operation, AnyOperation::Key(operation) if operation.expiry_ms != NEVER);
+    (!has_expiry || record.ttl != 0) && (!is_merge(operation) || record.operator.is_some())
+}
+
+fn is_merge(operation: &AnyOperation<'_>) -> bool {
+    matches!(operation, AnyOperation::Key(operation) if matches!(operation.kind, Kind::Merge | Kind::MergeFirst))
+}
+
+/// Whether the keyspaces still have the settings that are known. `known`: the manifest of which
+/// that is known already.
+fn settings_last(inner: &Inner, state: &ManifestState, known: &mut Option<(u64, u64)>) -> bool {
+    let env = &*inner.options.env;
+    let now = stamp(env, &inner.directory).unwrap_or_default();
+    if now.is_some() && now == *known {
+        return true;
+    }
+    let Ok(Some(found)) = read_current(env, &inner.directory) else { return false };
+    let mut pairs = state.keyspaces.iter().filter_map(|(id, before)| Some((before, found.state.keyspaces.get(id)?)));
+    let last = pairs.all(|(before, now)| (&before.operator, before.ttl) == (&now.operator, now.ttl));
+    *known = now;
+    last
 }
 
 /// Whether the large values that the operations refer to are there; those that are in tables
@@ -400,7 +460,8 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
                 }
                 _ => Arc::clone(&keyspace.read_state.load().active),
             };
-            keyspace.read_state.follow(active, immutable, version);
+            let merge_epoch = Arc::clone(&keyspace.read_state.load().merge_epoch);
+            keyspace.read_state.follow(active, immutable, version, merge_epoch);
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);
         }
@@ -487,7 +548,7 @@ fn remake_within(
 ) -> Result<Option<(Arc<Memtable>, MemtableWriter)>> {
     let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
     let (last, operator) = (memtable.last_sequence(), keyspace.operator());
-    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.has_operator_named(UINT64_ADD);
     let (remade, mut writer) = new_memtable(&keyspace.order, &inner.options, bytes, 0, &inner.memory);
     let (mut reached, mut is_full) = (flushed, false);
     let end = tail.read(None, &mut |record, _| {
@@ -526,7 +587,7 @@ fn remake_within(
 fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
     let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
     let (empty, _) = new_memtable(&taken.keyspace.order, &inner.options, 0, 0, &inner.memory);
-    inner.dropped.note_name(id, &taken.keyspace.name);
+    inner.dropped.note_name(id, &taken.keyspace.name());
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
     taken.keyspace.read_state.finish_drop();
     taken.keyspace.read_state.release_dropped();
@@ -566,7 +627,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
     following.begins.clear();
-    take_over_settings(inner, &mut following.state, &state);
+    take_over_names(inner, &mut following.state, &state);
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {
@@ -580,8 +641,11 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         target.memtable = memtable_writer;
         following.replaced.push(Arc::downgrade(&target.keyspace.read_state.load()));
         let ReadState { active, immutable, version, .. } = read_state;
-        target.keyspace.read_state.follow(active, immutable, version);
-        target.keyspace.tombstone_skip_cache.clear();
+        let keyspace = Arc::clone(&target.keyspace);
+        let before = following.state.keyspaces.get(&id).unwrap_or(&record);
+        let merge_epoch = settings::take_over(inner, &mut writer, &keyspace, before, &record);
+        keyspace.read_state.follow(active, immutable, version, merge_epoch);
+        keyspace.tombstone_skip_cache.clear();
     }
     gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
     writer.last_sequence = state.last_sequence;

@@ -35,10 +35,7 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         let found = check(inner, found, options.ttl, operator, order)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
-        return Err(Error::invalid(what));
-    }
+    check_name(name)?;
     inner.error_state.check()?;
     let changes = inner.keyspace_changes.lock();
     inner.error_state.check()?;
@@ -52,6 +49,15 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         created.compaction.set_filter(guarded_callbacks::filter_of(&created.order, filter));
     }
     Ok(created)
+}
+
+/// Refuses what is no name of a keyspace.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
+    Ok(())
 }
 
 fn check_style(options: &KeyspaceOptions) -> Result<()> {
@@ -180,12 +186,12 @@ pub fn add(
     if writer.keyspaces.len() <= at {
         writer.keyspaces.resize_with(at + 1, || None);
     }
-    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.has_operator_named(UINT64_ADD);
     let throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
         Some(Box::new(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle }));
     drop(writer);
-    inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
+    inner.keyspaces.write().insert(keyspace.name().to_string(), Arc::clone(keyspace));
 }
 
 /// The keyspace of that name.
@@ -210,7 +216,7 @@ fn check(
     if let Some(order) = order.filter(|order| *order != keyspace.order) {
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with comparator {:?}, it was opened with {:?}; open it with the first",
-            keyspace.name,
+            keyspace.name(),
             keyspace.order.name(),
             order.name()
         )));
@@ -221,37 +227,100 @@ fn check(
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first, or \
              change it with Keyspace::set_ttl",
-            keyspace.name,
+            keyspace.name(),
             keyspace.ttl()
         )));
     }
     let Some(named) = operator else { return Ok(keyspace) };
-    let name = &named.name;
-    if keyspace.operator_name() != Some(name.as_str()) {
-        let stored = keyspace.operator_name().unwrap_or("none");
-        return Err(Error::invalid(format!(
-            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
-            keyspace.name,
-        )));
-    }
-    if keyspace.operator().is_none() {
-        attach(inner, &keyspace, named.for_keys(&keyspace.order))?;
+    check_operator(&keyspace, &named.name)?;
+    if keyspace.operator().is_none() && attach(inner, &keyspace, &named)? {
+        run::work_was_added(inner)?;
     }
     Ok(keyspace)
 }
 
-/// Supplies the operator of a keyspace that was opened without it.
-pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
-    keyspace.attach(Arc::clone(&operator));
+/// Refuses an operator of another name than the keyspace has.
+fn check_operator(keyspace: &KeyspaceInner, name: &str) -> Result<()> {
+    if keyspace.has_operator_named(name) {
+        return Ok(());
+    }
+    let stored = keyspace.operator_name();
+    let stored = stored.as_deref().unwrap_or("none");
+    Err(Error::invalid(format!(
+        "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first, \
+         or change it with Keyspace::set_merge_operator",
+        keyspace.name(),
+    )))
+}
+
+/// Supplies the operator of a keyspace that was opened without it. Whether there is work for the
+/// background thread then.
+///
+/// # Errors
+/// `InvalidArgument`, if it is not the keyspace's operator, or is not any more.
+pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, named: &Named) -> Result<bool> {
+    let operator = named.for_keys(&keyspace.order);
     let mut writer = inner.writer.lock();
+    // Under the lock: another operator may have taken its place since the caller looked.
+    check_operator(keyspace, &named.name)?;
+    keyspace.replace_operator(Some(Arc::clone(&operator)));
     let may_write = writer.log.is_some();
-    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(()) };
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(false) };
     target.operator = Some(operator);
     // Without the operator, operands were kept apart: the flush combines them.
-    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.error_state.check().is_ok() {
+    let rotates = may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.error_state.check().is_ok();
+    if rotates {
         rotate(inner, &mut writer, keyspace.id, 0);
-        drop(writer);
-        run::work_was_added(inner)?;
     }
-    Ok(())
+    Ok(rotates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::mem::MemEnv;
+    use crate::merge_operator::MergeError;
+    use crate::{Db, Options, merge};
+
+    #[derive(Debug)]
+    struct Custom;
+
+    impl MergeOperator for Custom {
+        fn name(&self) -> &str {
+            "custom"
+        }
+
+        fn full_merge(
+            &self,
+            _: &[u8],
+            _: Option<&[u8]>,
+            _: &[&[u8]],
+        ) -> std::result::Result<Option<Vec<u8>>, MergeError> {
+            Ok(Some(b"custom".to_vec()))
+        }
+
+        fn partial_merge(&self, _: &[u8], _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    /// The other one is set between the comparison of the names and the lock.
+    #[test]
+    fn an_operator_is_not_supplied_in_the_place_of_another() {
+        let env = Arc::new(MemEnv::new());
+        let open = || Db::open("/db", Options::default().env(env.clone())).unwrap();
+        let db = open();
+        db.keyspace("k", KeyspaceOptions::default().merge_operator(Custom)).unwrap();
+        drop(db);
+        let db = open();
+        let k = db.keyspace("k", KeyspaceOptions::default()).unwrap();
+        let late = Named::new(Arc::new(Custom), &db.shared.inner).unwrap();
+        check_operator(&k.inner, &late.name).unwrap();
+        k.set_merge_operator(merge::Max).unwrap();
+        let refused = attach(&db.shared.inner, &k.inner, &late);
+        assert!(matches!(&refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+        k.put("a", 1u64.to_le_bytes()).unwrap();
+        k.merge("a", 7u64.to_le_bytes()).unwrap();
+        assert_eq!(k.get("a").unwrap().as_deref(), Some(&7u64.to_le_bytes()[..]));
+    }
 }

@@ -53,6 +53,7 @@ const DISTANCE_GROWTH: u64 = 64;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestReport {
     /// Pairs loaded.
     pub entries: u64,
@@ -154,7 +155,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let entries = tables.iter().map(|table| table.summary().entries).sum();
     let report = IngestReport { entries, tables: tables.len() as u64, bytes };
     if entries > 0 {
-        let (keyspace, tables) = (keyspace.name.clone(), report.tables);
+        let (keyspace, tables) = (keyspace.name().to_string(), report.tables);
         inner.events.note(|| Event::Ingest(IngestCompleted { keyspace, entries, tables, bytes }));
         // The pairs are loaded, whatever becomes of the compactions that are due now: one that
         // fails is tried again, and reported, by the next write that fills a memtable, or the next

@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Bytes of log records appended.
     pub wal_bytes: u64,
@@ -107,6 +108,7 @@ pub struct Stats {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeyspaceStats {
     /// Its name.
     pub name: String,
@@ -144,6 +146,7 @@ pub struct KeyspaceStats {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunStats {
     /// Its tables.
     pub tables: u64,
@@ -203,8 +206,8 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.longest_merge_chain = stats.longest_merge_chain.max(longest_merge_chain);
         stats.tables_searched += keyspace.read_stats.tables();
         stats.keyspaces.push(KeyspaceStats {
-            name: keyspace.name.clone(),
-            merge_operator: keyspace.operator_name().map(str::to_owned),
+            name: keyspace.name().to_string(),
+            merge_operator: keyspace.operator_name().as_deref().map(str::to_owned),
             comparator: keyspace.order.name().to_owned(),
             comparator_faults: keyspace.order.faults(),
             ttl: keyspace.ttl(),

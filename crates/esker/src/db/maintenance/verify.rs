@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// Tables read.
     pub tables: u64,

@@ -16,6 +16,7 @@ use crate::base::slice::Slice;
 use crate::base::sync::AtomicU64;
 use crate::db::read::blob_value;
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::merge_settings::{MergeEpoch, MergeSettings};
 use crate::db::state::read_state::ReadState;
 use crate::db::state::read_stats::ReadStats;
 use crate::db::state::snapshots::ReadPoint;
@@ -259,7 +260,7 @@ pub fn get(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], point: ReadPoint
     let mut lookup = Lookup::new(point.now_ms);
     lookup.search(Sources::new(inner, keyspace, read_state), key, point.sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
-        return value_of(inner, keyspace, key, lookup);
+        return value_of(inner, keyspace, &read_state.merge_epoch, key, lookup);
     }
     match lookup.base {
         Base::Value(value) => Ok(Some(value)),
@@ -291,7 +292,7 @@ pub fn get_into(
     if lookup.operands.is_empty() && !matches!(lookup.base, Base::Blob(_)) {
         return Ok(false);
     }
-    let value = value_of(inner, keyspace, key, lookup)?;
+    let value = value_of(inner, keyspace, &read_state.merge_epoch, key, lookup)?;
     value.iter().for_each(|value| out.extend_from_slice(value));
     Ok(value.is_some())
 }
@@ -306,7 +307,7 @@ pub fn expires_at(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], point: Re
         return Ok(Some(Expiry::from_ms(expiry_ms)));
     }
     // Operands may amount to no value.
-    Ok(value_of(inner, keyspace, key, lookup)?.map(|_| Expiry::from_ms(expiry_ms)))
+    Ok(value_of(inner, keyspace, &read_state.merge_epoch, key, lookup)?.map(|_| Expiry::from_ms(expiry_ms)))
 }
 
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
@@ -316,13 +317,18 @@ pub fn look_up(sources: Sources<'_>, key: &[u8], sequence: Sequence, now_ms: u64
     Ok(lookup)
 }
 
-/// The value that a lookup amounts to. The caller holds the read state that was searched.
+/// The value that a lookup amounts to. The caller holds the read state that was searched, whose
+/// `merge_epoch` it is.
 #[cold]
-pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Lookup) -> Result<Option<Slice>> {
+pub fn value_of(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    merge_epoch: &MergeEpoch,
+    key: &[u8],
+    lookup: Lookup,
+) -> Result<Option<Slice>> {
+    let lacks_base = matches!(lookup.base, Base::None | Base::Absent);
     let base = match lookup.base {
-        // An operand that lost what it was combined with, when that expired: possible only if the
-        // clock stepped back.
-        Base::None | Base::Absent if keyspace.ttl().is_enabled() => return Ok(None),
         // What operands lie on is not copied.
         Base::None | Base::Absent | Base::First | Base::Copied => None,
         Base::Value(value) => Some(value),
@@ -331,8 +337,14 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
     if lookup.operands.is_empty() {
         return Ok(base);
     }
+    let settings = keyspace.merge_settings(merge_epoch);
+    if lacks_base && settings.expires() {
+        // An operand that lost what it was combined with, when that expired: possible only if the
+        // clock stepped back.
+        return Ok(None);
+    }
     let operands: Vec<&[u8]> = lookup.operands.iter().rev().map(|operand| &**operand).collect();
-    Ok(full_merge(inner, keyspace, key, base.as_deref(), &operands)?.map(Slice::from))
+    Ok(full_merge(inner, keyspace, &settings, key, base.as_deref(), &operands)?.map(Slice::from))
 }
 
 /// Starts loading what the search will look at first, in all sources: one wait instead of one after
@@ -405,20 +417,21 @@ fn search_table(
 pub fn full_merge(
     inner: &Inner,
     keyspace: &KeyspaceInner,
+    settings: &MergeSettings,
     key: &[u8],
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Option<Vec<u8>>> {
     keyspace.longest_chain.note(operands.len());
-    let operator_name = || keyspace.operator_name().unwrap_or("(none)").to_owned();
-    let Some(operator) = keyspace.operator() else {
-        return Err(Error::MissingMergeOperator { keyspace: keyspace.name.clone(), operator: operator_name() });
+    let operator_name = || keyspace.operator_name_of(settings);
+    let Some(operator) = settings.operator() else {
+        return Err(Error::MissingMergeOperator { keyspace: keyspace.name().to_string(), operator: operator_name() });
     };
     // An error and a panic in a user's operator end here: they harm reads of this key only.
-    contained::full_merge(&*operator, key, existing, operands).map_err(|reason| {
+    contained::full_merge(operator, key, existing, operands).map_err(|reason| {
         inner.error_state.merge_failed();
         Error::MergeFailed {
-            keyspace: keyspace.name.clone(),
+            keyspace: keyspace.name().to_string(),
             key: escape_key(keyspace.order.key_of(key)),
             operator: operator_name(),
             reason: reason.0,

@@ -16,6 +16,7 @@ use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
 use crate::db::read::{blob_value, memtable_sort};
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::merge_settings::MergeSettings;
 use crate::db::state::read_state::ReadState;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::state::tombstone_skip_cache::LEAST_PASSED;
@@ -59,6 +60,11 @@ impl Source {
         let loaded = keyspace.read_state.load();
         let read_state = Arc::clone(keyspace.visible(&loaded, snapshot_guard.point())?);
         Ok(Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state })
+    }
+
+    /// What operands in it are combined by.
+    fn merge_settings(&self) -> MergeSettings {
+        self.keyspace.merge_settings(&self.read_state.merge_epoch)
     }
 
     /// All entries but those that range tombstones of newer sources hide; and what all range
@@ -508,8 +514,7 @@ impl ScanCursor {
         self.key.extend_from_slice(self.merged.entry().key);
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
-        let mut has_base = !self.source.keyspace.ttl().is_enabled();
-        let mut is_large = false;
+        let (mut has_base, mut is_large) = (false, false);
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
             if self.covers.hides(&entry) {
@@ -534,7 +539,7 @@ impl ScanCursor {
             }
         }
         self.skip_older_versions()?;
-        if !has_base {
+        if !has_base && self.source.merge_settings().expires() {
             return Ok(false);
         }
         if is_large && self.keys_only && newest_first.is_empty() {
@@ -556,7 +561,8 @@ impl ScanCursor {
         let merged = match existing {
             existing if operands.is_empty() => existing,
             existing => {
-                full_merge(&self.source.inner, &self.source.keyspace, &self.key, existing.as_deref(), &operands)?
+                let Source { inner, keyspace, .. } = &self.source;
+                full_merge(inner, keyspace, &self.source.merge_settings(), &self.key, existing.as_deref(), &operands)?
             }
         };
         let has_value = merged.is_some();
@@ -599,9 +605,7 @@ impl ScanCursor {
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
         let mut expiry_ms = NEVER;
-        let needs_base = self.source.keyspace.ttl().is_enabled();
-        let mut has_base = !needs_base;
-        let mut is_large = false;
+        let (mut has_base, mut is_large) = (false, false);
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
@@ -618,7 +622,7 @@ impl ScanCursor {
                     kind => {
                         oldest_first.clear();
                         has_value = matches!(kind, Kind::Put | Kind::PutBlob);
-                        has_base = has_value || !needs_base;
+                        has_base = has_value;
                         is_large = kind == Kind::PutBlob;
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
@@ -631,7 +635,7 @@ impl ScanCursor {
         if !visible(expiry_ms, self.now_ms) {
             return Ok(false);
         }
-        if (oldest_first.is_empty() && !is_large) || !has_base {
+        if (oldest_first.is_empty() && !is_large) || !has_base && self.source.merge_settings().expires() {
             return Ok(has_value);
         }
         if is_large && self.keys_only && oldest_first.is_empty() {

@@ -17,8 +17,9 @@
 //! 7. Locks held over calls of the environment that make or remove files, and over none of the
 //!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
 //!    what a failed job left is removed (under `manifest`).
-//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the names and
-//!    the list of dropped keyspaces, of which the list has the snapshot list under it; the flushed
+//! 8. Leaves, under any of the above: of a keyspace its name, that of its operator, and its former
+//!    merge settings; `signals`, `merging`, `last_write`, `obsolete`; the names and the list
+//!    of dropped keyspaces, of which the list has the snapshot list under it; the flushed
 //!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the
 //!    log's state; the snapshot list; of a keyspace its style, the tables whose rewrite is futile
 //!    and its tombstone skip cache; of a memtable its index's tables, its sorted runs and its blob
@@ -53,6 +54,7 @@ use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
 use crate::db::state::kept_blobs::KeptBlobs;
 use crate::db::state::latencies::{Measured, Timed};
+use crate::db::state::merge_settings::{FormerMergeSettings, FormerSettings, MergeEpoch, MergeSettings};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
@@ -76,17 +78,22 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// One keyspace.
 pub struct KeyspaceInner {
     pub id: u64,
-    pub name: String,
+    /// Changed with the lock on all keyspaces held, by which they are found.
+    name: RwLock<Arc<str>>,
     /// The order of the keys.
     pub order: KeyOrder,
-    /// Set once, when the keyspace is created or later.
-    operator_name: OnceLock<String>,
+    operator_name: RwLock<Option<Arc<str>>>,
+    /// Whether there is such a name: every merge asks, and goes by a time to live that was set
+    /// before. Never taken back.
+    has_operator: AtomicBool,
+    /// What operands were combined by before the present settings.
+    pub former_merges: FormerMergeSettings,
     /// In its stored form. Changed under the writer lock, and never to nothing that expires.
     ttl: AtomicU64,
     /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5
@@ -118,10 +125,12 @@ impl KeyspaceInner {
         let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && ttl == 0;
         KeyspaceInner {
             id,
-            name,
+            name: RwLock::new(name.into()),
             puts_in_place: AtomicBool::new(operator_name.is_none() && ttl == 0),
             adds_in_place: AtomicBool::new(adds_in_place),
-            operator_name: operator_name.map_or_else(OnceLock::new, OnceLock::from),
+            has_operator: AtomicBool::new(operator_name.is_some()),
+            operator_name: RwLock::new(operator_name.map(Arc::from)),
+            former_merges: FormerMergeSettings::default(),
             ttl: AtomicU64::new(ttl),
             operator: ArcSwapOption::new(operator.map(Arc::new)),
             read_state: ReadStateCell::new(read_state),
@@ -139,10 +148,25 @@ impl KeyspaceInner {
         Ttl::from_stored(self.ttl.load(Ordering::Relaxed))
     }
 
+    /// Its present name.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.read())
+    }
+
     /// The name of its merge operator, if it has one.
+    pub fn operator_name(&self) -> Option<Arc<str>> {
+        self.operator_name.read().clone()
+    }
+
+    /// Whether it has a merge operator, which may not have been supplied.
     #[inline]
-    pub fn operator_name(&self) -> Option<&str> {
-        self.operator_name.get().map(String::as_str)
+    pub fn has_operator(&self) -> bool {
+        self.has_operator.load(Ordering::Acquire)
+    }
+
+    /// Whether its merge operator has this name.
+    pub fn has_operator_named(&self, name: &str) -> bool {
+        self.operator_name.read().as_deref() == Some(name)
     }
 
     /// Whether puts of eight bytes may go without the writer lock. To be asked again behind the
@@ -163,21 +187,54 @@ impl KeyspaceInner {
     pub fn set_ttl(&self, stored: u64) {
         self.puts_in_place.store(false, Ordering::Relaxed);
         self.adds_in_place.store(false, Ordering::Relaxed);
-        self.ttl.store(stored, Ordering::Relaxed);
+        self.ttl.store(stored, Ordering::Release);
     }
 
-    /// Gives it the merge operator that it has had none of; the rest as in [`Self::set_ttl`].
+    /// Gives it a merge operator, in the place of that which it has; the rest as in
+    /// [`Self::set_ttl`].
     pub fn set_operator_name(&self, name: &str) {
         self.puts_in_place.store(false, Ordering::Relaxed);
-        // Only one of two threads that give it one gets here: they hold the writer lock in turns,
-        // and look first.
-        let _ = self.operator_name.set(name.to_owned());
+        self.adds_in_place.store(false, Ordering::Relaxed);
+        *self.operator_name.write() = Some(name.into());
+        self.has_operator.store(true, Ordering::Release);
     }
 
     /// The merge operator, if the keyspace has one and it is known.
     #[inline]
     pub fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
         self.operator.load().as_deref().cloned()
+    }
+
+    /// What operands found in a read state of `merge_epoch` are combined by.
+    pub fn merge_settings(&self, merge_epoch: &MergeEpoch) -> MergeSettings {
+        // Before the kept ones are looked for.
+        let present = self.present_merge_settings();
+        self.former_merges.of(merge_epoch).map_or(present, MergeSettings::Former)
+    }
+
+    /// What operands that are written now are combined by.
+    pub fn present_merge_settings(&self) -> MergeSettings {
+        let expires = Ttl::from_stored(self.ttl.load(Ordering::Acquire)).is_enabled();
+        MergeSettings::Present { operator: self.operator.load(), expires }
+    }
+
+    /// The name of the operator of these settings, for an error.
+    #[cold]
+    pub fn operator_name_of(&self, settings: &MergeSettings) -> String {
+        let name = match settings {
+            MergeSettings::Present { .. } => self.operator_name(),
+            MergeSettings::Former(former) => former.operator_name.clone(),
+        };
+        name.as_deref().unwrap_or("(none)").to_owned()
+    }
+
+    /// Keeps the present merge settings for those who read what is there now, before they are
+    /// changed. Call under the writer lock, and put another read state in the place of the present
+    /// one, of the epoch returned, when they are.
+    pub fn keep_merge_settings(&self) -> MergeEpoch {
+        let expires = self.ttl().is_enabled();
+        let present = FormerSettings { operator: self.operator(), operator_name: self.operator_name(), expires };
+        self.former_merges.add(&self.read_state.load().stored().merge_epoch, present)
     }
 
     /// What a read searches, where `read_state` is what there is now.
@@ -206,7 +263,7 @@ impl KeyspaceInner {
     /// The error for a call on a keyspace that was dropped.
     #[cold]
     pub fn was_dropped(&self) -> Error {
-        Error::KeyspaceDropped { keyspace: self.name.clone() }
+        Error::KeyspaceDropped { keyspace: self.name().to_string() }
     }
 
     /// Refuses a call on a keyspace that was dropped.
@@ -224,15 +281,15 @@ impl KeyspaceInner {
         }
     }
 
-    /// Supplies the operator of a keyspace that was opened without it.
-    pub fn attach(&self, operator: Arc<dyn MergeOperator>) {
-        self.operator.store(Some(Arc::new(operator)));
+    /// Puts another operator in the place of that which it has. Call under the writer lock.
+    pub fn replace_operator(&self, operator: Option<Arc<dyn MergeOperator>>) {
+        self.operator.store(operator.map(Arc::new));
     }
 }
 
 impl std::fmt::Debug for KeyspaceInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keyspace").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Keyspace").field("id", &self.id).field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
@@ -263,6 +320,9 @@ pub struct Writer {
     pub keyspaces: Vec<Option<Box<KeyspaceWriter>>>,
     /// Whether there is, or was, a keyspace in which entries can expire.
     pub entries_may_expire: bool,
+    /// Keyspaces with a merge operator that was replaced, or in which entries came to expire: what
+    /// was prepared before is checked, and resolved, at its commit (`write/merge_expiry.rs`).
+    pub altered_merges: Vec<u64>,
     pub last_sequence: Sequence,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
@@ -271,7 +331,14 @@ pub struct Writer {
 impl Writer {
     /// Of a database in which there is no keyspace yet.
     pub fn new(log: Option<LogWriter>, last_sequence: Sequence) -> Writer {
-        Writer { log, keyspaces: Vec::new(), entries_may_expire: false, last_sequence, wants_memory: false }
+        Writer {
+            log,
+            keyspaces: Vec::new(),
+            entries_may_expire: false,
+            altered_merges: Vec::new(),
+            last_sequence,
+            wants_memory: false,
+        }
     }
 }
 
@@ -508,9 +575,22 @@ impl Inner {
     /// Takes a dropped keyspace out of those that are found by name. Its counters stay.
     pub fn forget_keyspace(&self, keyspace: &KeyspaceInner) {
         let mut keyspaces = self.keyspaces.write();
-        if keyspaces.get(&keyspace.name).is_some_and(|other| other.id == keyspace.id) {
-            keyspaces.remove(&keyspace.name);
+        let name = keyspace.name();
+        if keyspaces.get(&*name).is_some_and(|other| other.id == keyspace.id) {
+            keyspaces.remove(&*name);
             self.counters.searched_in_dropped.fetch_add(keyspace.read_stats.tables(), Ordering::Relaxed);
+        }
+    }
+
+    /// Gives keyspaces other names, all at once. No other keyspace has one of those.
+    pub fn rename_keyspaces(&self, renamed: &[(Arc<KeyspaceInner>, Arc<str>)]) {
+        let mut keyspaces = self.keyspaces.write();
+        for (keyspace, _) in renamed {
+            keyspaces.remove(&*keyspace.name());
+        }
+        for (keyspace, name) in renamed {
+            keyspaces.insert(name.to_string(), Arc::clone(keyspace));
+            *keyspace.name.write() = Arc::clone(name);
         }
     }
 

@@ -40,6 +40,7 @@ const CREDIT_DIVISOR: usize = 16;
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryStats {
     /// [`crate::Options::memory_budget_bytes`]; 0 if there is none.
     pub budget_bytes: u64,

@@ -14,6 +14,7 @@
 //! | `latencies` | how long calls take, if that is measured |
 //! | `memory` | memory by part, and memory prefaulted ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
+//! | `merge_settings` | what operands are combined by, now and before |
 //! | `obsolete_tables` | tables that readers still hold after a compaction replaced them |
 //! | `read_stats` | tables that point reads probe, and probe misses among them |
 //! | `thread_gate` | which threads write in place at the moment |
@@ -30,6 +31,7 @@ pub mod inner;
 pub mod kept_blobs;
 pub mod latencies;
 pub mod memory;
+pub mod merge_settings;
 pub mod obsolete_tables;
 pub mod read_state;
 pub mod read_stats;

@@ -15,6 +15,7 @@
 
 use crate::base::key::Sequence;
 use crate::base::sync::{ArcSwap, AtomicU64, Guard, Mutex};
+use crate::db::state::merge_settings::MergeEpoch;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::table::Table;
 use crate::version::runs::Version;
@@ -30,6 +31,9 @@ pub struct ReadState {
     pub version: Arc<Version>,
     /// That the keyspace was dropped.
     pub dropped: Option<Box<Dropped>>,
+    /// Which merge settings of the keyspace its operands are combined by
+    /// (`state/merge_settings.rs`).
+    pub merge_epoch: MergeEpoch,
 }
 
 /// The end of a keyspace.
@@ -46,7 +50,8 @@ pub struct Dropped {
 impl ReadState {
     /// That of a keyspace with nothing but one memtable.
     pub fn of_memtable(active: Arc<Memtable>) -> ReadState {
-        ReadState { active, immutable: Vec::new(), version: Arc::default(), dropped: None }
+        let (version, merge_epoch) = (Arc::default(), MergeEpoch::default());
+        ReadState { active, immutable: Vec::new(), version, dropped: None, merge_epoch }
     }
 
     /// All memtables, newest first. Those of a keyspace that was dropped are among them, as long as
@@ -78,7 +83,8 @@ impl ReadState {
     /// That of a dropped keyspace, with the same empty memtable.
     fn after_drop(&self, sequence: Sequence, before: Option<Arc<ReadState>>, is_final: bool) -> ReadState {
         let dropped = Some(Box::new(Dropped { sequence, before, is_final }));
-        ReadState { dropped, ..ReadState::of_memtable(Arc::clone(&self.active)) }
+        let merge_epoch = Arc::clone(&self.merge_epoch);
+        ReadState { dropped, merge_epoch, ..ReadState::of_memtable(Arc::clone(&self.active)) }
     }
 
     /// The read state for a reader at `sequence`; none if the keyspace was dropped before that.
@@ -139,9 +145,16 @@ impl ReadStateCell {
     }
 
     /// Puts what a follower has read of the keyspace in the place of what it had.
-    pub fn follow(&self, active: Arc<Memtable>, immutable: Vec<Arc<Memtable>>, version: Arc<Version>) {
+    /// Operands in it are combined by the merge settings of `merge_epoch`.
+    pub fn follow(
+        &self,
+        active: Arc<Memtable>,
+        immutable: Vec<Arc<Memtable>>,
+        version: Arc<Version>,
+        merge_epoch: MergeEpoch,
+    ) {
         // A dropped keyspace is not followed.
-        let _ = self.change(|_| ReadState { active, immutable, version, dropped: None });
+        let _ = self.change(|_| ReadState { active, immutable, version, dropped: None, merge_epoch });
     }
 
     /// Ends the keyspace at `sequence`: `empty` takes the place of what it holds. Under the writer
@@ -182,14 +195,26 @@ impl ReadStateCell {
     /// Puts an empty memtable in the place of the active one, whose writer `writer` is. That waits
     /// for its flush from now on, if anything is in it. Under the writer lock: no write is half in
     /// the one and half in the other.
-    pub fn rotate_memtable(&self, writer: &mut MemtableWriter, (active, next): (Arc<Memtable>, MemtableWriter)) {
+    pub fn rotate_memtable(&self, writer: &mut MemtableWriter, next: (Arc<Memtable>, MemtableWriter)) {
+        self.rotate_in_epoch(writer, next, None);
+    }
+
+    /// The same, for a memtable whose operands are combined by the merge settings of another epoch.
+    pub fn rotate_in_epoch(
+        &self,
+        writer: &mut MemtableWriter,
+        (active, next): (Arc<Memtable>, MemtableWriter),
+        epoch: Option<MergeEpoch>,
+    ) {
         let empty = writer.memtable().is_empty();
         *writer = next;
         // A dropped keyspace has no writer.
         let _ = self.change(|read_state| {
             let old = if empty { None } else { Some(Arc::clone(&read_state.active)) };
             let immutable = old.into_iter().chain(read_state.immutable.iter().cloned()).collect();
-            ReadState { active, immutable, version: Arc::clone(&read_state.version), dropped: None }
+            let merge_epoch = epoch.unwrap_or_else(|| Arc::clone(&read_state.merge_epoch));
+            let version = Arc::clone(&read_state.version);
+            ReadState { active, immutable, version, dropped: None, merge_epoch }
         });
     }
 
@@ -202,6 +227,7 @@ impl ReadStateCell {
             immutable: read_state.immutable.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
             version: Arc::new(read_state.version.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
             dropped: None,
+            merge_epoch: Arc::clone(&read_state.merge_epoch),
         })
     }
 
@@ -220,6 +246,7 @@ impl ReadStateCell {
             immutable: read_state.immutable.clone(),
             version: Arc::new(read_state.version.edited(removed, added)),
             dropped: None,
+            merge_epoch: Arc::clone(&read_state.merge_epoch),
         })
     }
 }

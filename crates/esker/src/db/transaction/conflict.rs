@@ -179,7 +179,7 @@ impl Question<'_> {
 
     fn conflict(&self, key: &[u8]) -> Error {
         let key = escape_key(self.keyspace().order.key_of(key));
-        Error::Conflict { keyspace: self.keyspace().name.clone(), key }
+        Error::Conflict { keyspace: self.keyspace().name().to_string(), key }
     }
 
     /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below

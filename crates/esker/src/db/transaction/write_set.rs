@@ -5,6 +5,7 @@
 //! (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of
 //! them here serves reads.
 
+use crate::base::expiry::Expiry;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
@@ -12,7 +13,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::{ReadPoint, SnapshotGuard};
 use crate::db::transaction::range_set::RangeSet;
 use crate::db::transaction::read_set::{ReadSet, ScannedRange};
-use crate::error::Result;
+use crate::error::{Error, Result, escape_key};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ impl Pending {
             return Ok(existing.map(Slice::copy));
         }
         let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
-        Ok(get::full_merge(inner, keyspace, key, existing, &operands)?.map(Slice::from))
+        let settings = keyspace.present_merge_settings();
+        Ok(get::full_merge(inner, keyspace, &settings, key, existing, &operands)?.map(Slice::from))
     }
 }
 
@@ -141,6 +143,30 @@ impl Transaction {
         pending.base = Some(value.clone());
         pending.operands.clear();
         Ok(value)
+    }
+
+    /// When the value of `key` expires, if it has one, which the transaction has not written.
+    pub fn expires_at(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Expiry>> {
+        let inner = Arc::clone(&self.inner);
+        let snapshot_guard = self.snapshot_guard()?;
+        let pins = snapshot_guard.pins().cloned();
+        let point = ReadPoint { pins: pins.as_deref(), ..snapshot_guard.point() };
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        if writes.contains_key(key) {
+            let shown = escape_key(keyspace.order.key_of(key));
+            return Err(Error::invalid(format!(
+                "the transaction has written key {shown} of keyspace {:?}, whose expiry is known at the commit only",
+                keyspace.name()
+            )));
+        }
+        if deleted.covers(key) {
+            return Ok(None);
+        }
+        // Noted first: a read that fails has seen something, too.
+        if !reads.keys.contains(key) {
+            reads.keys.insert(key.to_vec());
+        }
+        get::expires_at(&inner, keyspace, key, point)
     }
 
     /// Notes a put or a delete.

@@ -113,6 +113,14 @@ pub fn commit_if(
     let limit = WaitLimit::begin(options.stall);
     let room = Room { needs, record_bytes: record.len(), is_logged: !options.disable_wal };
     let Some(writer) = lock_if(inner, room, limit.as_ref(), precondition)? else { return Ok(false) };
+    if merge_expiry::are_altered(&writer, needs)
+        && merge_expiry::check_altered(&writer, &record[RECORD_HEADER_BYTES..])?
+    {
+        // It may be prepared before the setting was made, and is resolved like any other by now.
+        drop(writer);
+        let now_ms = inner.options.clock.now_ms();
+        return commit_merges_if(inner, record, now_ms, needs, options, precondition);
+    }
     commit_locked(inner, writer, record, content, needs, options, precondition)?;
     Ok(true)
 }
@@ -134,6 +142,9 @@ pub fn commit_merges_if(
         check(inner, record.len(), &needs, options)?;
         let room = Room { needs: &needs, record_bytes, is_logged: !options.disable_wal };
         let Some(writer) = lock_if(inner, room, limit.as_ref(), precondition)? else { return Ok(false) };
+        if merge_expiry::are_altered(&writer, &needs) {
+            merge_expiry::check_altered(&writer, &record[RECORD_HEADER_BYTES..])?;
+        }
         // What a reader has seen expired while this write was delayed stays expired.
         let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;

@@ -57,7 +57,7 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
         if !self.load_blob(&mut lookup, may_read)? {
             return Ok(None);
         }
-        let value = value_of(self.inner, self.keyspace, self.key, lookup)?;
+        let value = value_of(self.inner, self.keyspace, &read_state.merge_epoch, self.key, lookup)?;
         (self.decide)(value).map(Some)
     }
 

@@ -181,7 +181,8 @@ fn refuse(inner: &Inner, obstacle: &Obstacle, limit: &WaitLimit) -> Error {
 
 fn stalled(inner: &Inner, keyspace: Option<u64>, cause: StallCause, limit: &WaitLimit) -> Error {
     inner.counters.refused_writes.fetch_add(1, Ordering::Relaxed);
-    let named = |id| inner.all_keyspaces().iter().find(|keyspace| keyspace.id == id).map(|found| found.name.clone());
+    let named =
+        |id| inner.all_keyspaces().iter().find(|keyspace| keyspace.id == id).map(|found| found.name().to_string());
     Error::WriteStalled { keyspace: keyspace.and_then(named), cause, waited: limit.waited() }
 }
 

@@ -30,7 +30,7 @@ use crate::db::state::snapshots::ReadPoint;
 use crate::db::write::batch_size::{
     ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, escape_key};
 use crate::merge_operator::contained;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -114,6 +114,42 @@ pub fn bytes_to_copy(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Res
         Base::Value(value) | Base::Blob(value) => bytes(value),
     };
     Ok(Some(base + found.operands.iter().map(|operand| bytes(operand)).sum::<usize>()))
+}
+
+/// Whether the rules for merges into one of the keyspaces were changed while they were in use.
+#[inline]
+pub fn are_altered(writer: &Writer, needs: &[ArenaReservation]) -> bool {
+    !writer.altered_merges.is_empty() && needs.iter().any(|(id, _)| writer.altered_merges.contains(id))
+}
+
+/// Checks the merges in `payload` by the present operators, where they may have been prepared
+/// before these were set. Whether one goes to a keyspace in which entries can expire.
+///
+/// # Errors
+/// `InvalidArgument`, if an operator refuses its operand.
+#[cold]
+pub fn check_altered(writer: &Writer, payload: &[u8]) -> Result<bool> {
+    let mut expires = false;
+    let mut operations = Operations::new(payload);
+    while let Some(Ok(operation)) = operations.next_unresolved() {
+        let Unresolved::Logged(AnyOperation::Key(operation)) = operation else { continue };
+        let target = writer.keyspaces.get(operation.keyspace as usize).and_then(Option::as_ref);
+        let Some(target) = target.filter(|_| operation.kind == Kind::Merge) else { continue };
+        if writer.altered_merges.contains(&operation.keyspace) {
+            check_operand(&target.keyspace, operation.key, operation.value)?;
+        }
+        expires |= target.keyspace.ttl().is_enabled();
+    }
+    Ok(expires)
+}
+
+/// Refuses an operand that the operator of the keyspace refuses.
+#[inline]
+pub fn check_operand(keyspace: &KeyspaceInner, key: &[u8], operand: &[u8]) -> Result<()> {
+    keyspace.check_operand(operand).map_err(|reason| {
+        let shown = escape_key(keyspace.order.key_of(key));
+        Error::invalid(format!("merge into key {shown} of keyspace {:?}: {reason}", keyspace.name()))
+    })
 }
 
 /// Resolves the merges among the operations in `payload`, under the writer lock: the state that it

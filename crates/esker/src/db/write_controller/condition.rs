@@ -135,7 +135,7 @@ pub fn of_database(inner: &Inner) -> (WriteCondition, Option<String>) {
     let keyspaces = inner.all_keyspaces();
     for keyspace in &keyspaces {
         if let Some(cause) = stop_cause(inner, keyspace) {
-            return (WriteCondition::Stopped(cause), Some(keyspace.name.clone()));
+            return (WriteCondition::Stopped(cause), Some(keyspace.name().to_string()));
         }
     }
     if inner.log.as_ref().is_some_and(|log| log.stalls.is_waiting()) {
@@ -146,7 +146,7 @@ pub fn of_database(inner: &Inner) -> (WriteCondition, Option<String>) {
     }
     for keyspace in &keyspaces {
         if let Some((cause, _)) = delay(inner, keyspace) {
-            return (WriteCondition::Delayed(cause), Some(keyspace.name.clone()));
+            return (WriteCondition::Delayed(cause), Some(keyspace.name().to_string()));
         }
     }
     (WriteCondition::Open, None)

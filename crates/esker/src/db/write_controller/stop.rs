@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Waits while the keyspace is stopped, if another thread does the background work.
 pub fn wait_if_behind(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
-    wait_while(inner, &keyspace.name, None, || stop_cause(inner, keyspace))
+    wait_while(inner, &keyspace.name(), None, || stop_cause(inner, keyspace))
 }
 
 /// Waits until the keyspace's memtable, which is `full`, can become immutable, or has: of all
@@ -29,7 +29,7 @@ pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>, until:
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
     let Some(target) = target else { return Ok(()) };
     let is_active = || std::ptr::eq(Arc::as_ptr(&target.read_state.load().active), full.as_ptr());
-    wait_while(inner, &target.name, until, || stop_cause(inner, target).filter(|_| is_active()))
+    wait_while(inner, &target.name(), until, || stop_cause(inner, target).filter(|_| is_active()))
 }
 
 /// Waits until memtables may take `needed` bytes more of the memory budget; another thread does the

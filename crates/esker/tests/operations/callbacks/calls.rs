@@ -94,7 +94,8 @@ pub const READS: &[Listed] = &[
     call!("Keyspace::contains_key", Works, |db: &Own| plain(db)?.contains_key("ada").map(|found| assert!(found))),
     call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
     call!("Keyspace::approximate_count", Works, |db: &Own| plain(db)?.approximate_count(..).map(drop)),
-    call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.name(), "plain"))),
+    call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(&*k.name(), "plain"))),
+    call!("Keyspace::id", Works, |db: &Own| plain(db).map(|k| assert!(k.id() > 0))),
     call!("Keyspace::ttl", Works, |db: &Own| expiring(db).map(|k| assert!(k.ttl() != esker::Ttl::Disabled))),
     call!("Keyspace::compaction_style", Works, |db: &Own| plain(db)
         .map(|k| assert_eq!(k.compaction_style(), esker::CompactionStyle::LazyLeveling))),
@@ -241,6 +242,10 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::delete_with", Refused, |db: &Own| plain(db)?.delete_with("bob", &synced())),
     call!("Keyspace::set_ttl", Refused, |db: &Own| plain(db)?.set_ttl(esker::Ttl::Enabled { default: None })),
     call!("Keyspace::set_merge_operator", Refused, |db: &Own| plain(db)?.set_merge_operator(esker::merge::Max)),
+    call!("Keyspace::set_shared_merge_operator", Refused, |db: &Own| {
+        plain(db)?.set_shared_merge_operator(std::sync::Arc::new(esker::merge::Max))
+    }),
+    call!("Keyspace::rename", Refused, |db: &Own| plain(db)?.rename("renamed")),
     call!("Keyspace::merge", Refused, |db: &Own| merging(db)?.merge("more", "1")),
     call!("Keyspace::merge of what expires", Refused, |db: &Own| expiring(db)?.merge("more", "1")),
     call!("Keyspace::merge_with", Refused, |db: &Own| {
@@ -355,6 +360,16 @@ pub const WRITES: &[Listed] = &[
     call!("Db::batch", Refused, |db: &Own| db.batch().commit_with(&synced())),
     call!("Db::transaction", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
     call!("Transaction::get", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
+    call!("Transaction::get_into", Refused, |db: &Own| {
+        db.transaction().get_into(&plain(db)?, "ada", &mut Vec::new()).map(drop)
+    }),
+    call!("Transaction::multi_get", Refused, |db: &Own| {
+        let keyspace = plain(db)?;
+        db.transaction().multi_get(&keyspace, ["ada"]).into_iter().try_for_each(|found| found.map(drop))
+    }),
+    call!("Transaction::expires_at", Refused, |db: &Own| {
+        db.transaction().expires_at(&expiring(db)?, "ada").map(drop)
+    }),
     call!("Transaction::contains_key", Refused, |db: &Own| {
         db.transaction().contains_key(&plain(db)?, "ada").map(drop)
     }),
@@ -399,6 +414,11 @@ pub const WRITES: &[Listed] = &[
     call!("Transaction::merge", Refused, |db: &Own| {
         in_transaction(db, |transaction| transaction.merge(&merging(db)?, "more", "1"))
     }),
+    call!("Transaction::merge_with_ttl", Refused, |db: &Own| {
+        let mut transaction = db.transaction();
+        transaction.merge_with_ttl(&expiring(db)?, "ada", 1u64.to_le_bytes(), Duration::from_secs(9))?;
+        transaction.commit()
+    }),
     call!("Transaction::commit", Refused, |db: &Own| {
         let mut transaction = db.transaction();
         transaction.put(&plain(db)?, "bob", "1923")?;
@@ -412,6 +432,10 @@ pub const WRITES: &[Listed] = &[
     call!("Db::transact", Refused, |db: &Own| {
         let plain = plain(db)?;
         db.transact(3, |transaction| transaction.put(&plain, "bob", "1923"))
+    }),
+    call!("Db::transact_with", Refused, |db: &Own| {
+        let keyspace = plain(db)?;
+        db.transact_with(1, &WriteOptions::new(), |transaction| transaction.put(&keyspace, "bob", "1923"))
     }),
     call!("Db::flush", Refused, |db: &Own| db.flush()),
     call!("Db::sync", Refused, |db: &Own| db.sync()),
@@ -466,6 +490,9 @@ pub const BEGUN: &[Listed] = &[
     begun!("Changes::position of an earlier one", Works, changes, |_: &Own, begun: Changes| {
         assert!(begun.position() > 0);
         Ok(())
+    }),
+    begun!("Changes::keyspace_settings of an earlier one", Refused, changes, |_: &Own, begun: Changes| {
+        begun.keyspace_settings(1, 1).map(drop)
     }),
     begun!("Changes::only_durable of an earlier one", Works, changes, |_: &Own, begun: Changes| {
         drop(begun.only_durable());

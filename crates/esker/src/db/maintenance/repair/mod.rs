@@ -205,7 +205,7 @@ impl Work<'_> {
                 restored.insert(id);
             }
             let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
-                name,
+                name: name.clone(),
                 comparator: keyspace.comparator.clone(),
                 operator: keyspace.operator.clone(),
                 ttl: keyspace.ttl,
@@ -216,6 +216,7 @@ impl Work<'_> {
             if restored.contains(&id) && keyspace.flushed >= record.flushed {
                 record.ttl = if keyspace.ttl == 0 { record.ttl } else { keyspace.ttl };
                 record.operator = keyspace.operator.clone().or(record.operator.take());
+                record.name = name;
             }
             record.flushed = record.flushed.max(keyspace.flushed);
             unnamed.entry(id).or_default().push((number, found));

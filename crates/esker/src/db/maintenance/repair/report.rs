@@ -17,6 +17,7 @@ use std::path::PathBuf;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairReport {
     /// Nothing was wrong, and nothing was changed.
     pub healthy: bool,
@@ -43,6 +44,7 @@ pub struct RepairReport {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairedFile {
     /// The file as it was named before; the directory, for a file that is missing and whose name is
     /// not known.
