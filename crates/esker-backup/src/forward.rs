@@ -51,7 +51,10 @@ impl std::fmt::Debug for Forward {
 impl Forward {
     /// With the changes that the database in this directory has kept
     /// ([`Options::keep_changes`](esker::Options::keep_changes)): the database that the backup was
-    /// made of, which may be open, or have crashed. It is read, and not changed.
+    /// made of, which may be open, or have crashed. It is read, and not changed. Another database is
+    /// refused if a keyspace of the backup had another name, comparator, merge operator or time to
+    /// live in it, or none with its number, at the write that the backup ends with; two that agree
+    /// in all that cannot be told apart.
     #[must_use]
     pub fn new(changes_from: impl Into<PathBuf>) -> Forward {
         let (comparators, operators) = (Vec::new(), Vec::new());
@@ -264,10 +267,10 @@ impl Applying<'_> {
         for name in self.db.keyspaces() {
             let keyspace = self.db.existing_keyspace(&name)?;
             let known = changes.keyspace_settings(keyspace.id(), sequence)?;
-            if known.is_none_or(|known| *known.name != *name) {
+            if !known.is_some_and(|known| is_described(&keyspace, &name, &known)) {
                 return Err(Error::invalid(format!(
-                    "the backup has a keyspace {name:?}, and the database in {} had none with its number then: they \
-                     are not of the same database",
+                    "the backup has a keyspace {name:?}, and the database in {} had none then with its number, name, \
+                     comparator, operator and time to live: they are not of the same database",
                     self.forward.changes_from.display()
                 ))
                 .into());
@@ -372,6 +375,14 @@ impl Applying<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this is what the database of the changes says of the keyspace with the same number.
+fn is_described(keyspace: &Keyspace, name: &str, known: &KeyspaceSettings) -> bool {
+    *known.name == *name
+        && *known.comparator == *keyspace.comparator()
+        && known.merge_operator.as_deref() == keyspace.merge_operator().as_deref()
+        && known.ttl == keyspace.ttl()
 }
 
 /// Adds what a change has done. Where entries can expire, the change says when.

@@ -310,6 +310,36 @@ fn a_directory_that_no_restore_has_left_is_not_touched() {
 }
 
 #[test]
+fn another_database_is_told_by_the_settings_of_its_keyspaces() {
+    let place = tempfile::tempdir().unwrap();
+    let (_db, target) = backed_up(place.path());
+    let directory = place.path().join("restored");
+    let expires = Ttl::Enabled { default: None };
+    for (number, other) in [
+        KeyspaceOptions::default().merge_operator(Max),
+        KeyspaceOptions::default().comparator(esker::ReverseBytewise),
+        KeyspaceOptions::default().ttl(expires),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = place.path().join(format!("other {number}"));
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let db = Db::open(&path, options(&clock)).unwrap();
+        let names = db.keyspace("names", other).unwrap();
+        for key in ["1", "2", "3"] {
+            names.put(key, "").unwrap();
+        }
+        let error = target.restore_forward(None, &directory, &Forward::new(&path)).unwrap_err();
+        assert!(
+            matches!(&error, Error::InvalidArgument { what } if what.contains("same database")),
+            "{number}: {error}"
+        );
+        assert!(!directory.exists() && !place.path().join("restored.restore-forward.unfinished").exists());
+    }
+}
+
+#[test]
 fn what_cannot_be_done_says_why_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("data");
