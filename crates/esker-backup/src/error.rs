@@ -107,8 +107,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Although the text has those of their texts: whoever walks over the causes looks for a
-            // type, or for a kind.
+            // Although the text has that of each: a walk over the causes looks for a type or a kind.
             Error::Database(error) => Some(error),
             Error::Store { source, .. } => Some(source),
             Error::Io { source, .. } => Some(source),

@@ -3,8 +3,8 @@
 //! The backup is restored to a directory beside the one that was named, with `.restore-forward`
 //! behind its name. The changes behind the backup are applied to it, batch by batch, and it is
 //! renamed when all of them are durable. A file beside it, with `.unfinished` behind that name, is
-//! there first and goes last: it says that the directory is one of a restore. One that was cut short
-//! is removed by the next; a directory without that file is not touched.
+//! there first and goes last: it says that the directory is one of a restore. One that was cut
+//! short is removed by the next; a directory without that file is not touched.
 //!
 //! The clock of the database stands still before everything that can expire while changes are
 //! applied: what had expired when a change was made is decided by the change itself, and so is what
@@ -51,10 +51,11 @@ impl std::fmt::Debug for Forward {
 impl Forward {
     /// With the changes that the database in this directory has kept
     /// ([`Options::keep_changes`](esker::Options::keep_changes)): the database that the backup was
-    /// made of, which may be open, or have crashed. It is read, and not changed. Another database is
-    /// refused if a keyspace of the backup had another name, comparator, merge operator or time to
-    /// live in it, or none with its number, at the write that the backup ends with; two that agree
-    /// in all that cannot be told apart.
+    /// made of, which may be open, or have crashed. It is read, and not changed.
+    ///
+    /// Another database is refused if a keyspace of the backup had another name, comparator, merge
+    /// operator or time to live in it, or none with its number, at the write that the backup ends
+    /// with; two that agree in all that cannot be told apart.
     #[must_use]
     pub fn new(changes_from: impl Into<PathBuf>) -> Forward {
         let (comparators, operators) = (Vec::new(), Vec::new());

@@ -400,14 +400,14 @@ impl Target {
     ///
     /// What the database held after that write is what the directory holds then: all keyspaces with
     /// their names, and what expires when. Not restored is what is no change: writes without log;
-    /// what a compaction filter has removed or replaced since the backup; which tables a keyspace of
-    /// style `Fifo` has dropped; the style that a keyspace was created with, or given, behind the
-    /// backup; and the number of each write: `Restored::sequence` is that of the database. A
+    /// what a compaction filter has removed or replaced since the backup; which tables a keyspace
+    /// of style `Fifo` has dropped; the style that a keyspace was created with, or given, behind
+    /// the backup; and the number of each write: `Restored::sequence` is that of the database. A
     /// keyspace that was created later is there from its first write on.
     ///
     /// It takes the time of the restore, and to write each change again. Until all is done, the
-    /// files are in a directory beside it, with `.restore-forward` behind the name, which is renamed
-    /// then, and the file `.restore-forward.unfinished` is beside that.
+    /// files are in a directory beside it, with `.restore-forward` behind the name, which is
+    /// renamed then, and the file `.restore-forward.unfinished` is beside that.
     ///
     /// # Errors
     ///

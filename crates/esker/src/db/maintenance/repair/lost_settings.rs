@@ -12,6 +12,10 @@ use crate::wal::reader::Record;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What a report says where [`has_merges`].
+pub const MERGES_OF_UNKNOWN_OPERATOR: &str = "no manifest says which operator combines the merges that only the log has: \
+     it is that of the keyspace's latest table, which is wrong if another was set since";
+
 /// A table of a keyspace that no manifest has. Settings may have been changed between two of its
 /// tables: the later one has them. None is ever given up.
 pub fn learn_from_table(record: &mut KeyspaceRecord, table: &TableKeyspace) {

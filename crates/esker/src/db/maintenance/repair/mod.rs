@@ -216,8 +216,8 @@ impl Work<'_> {
         Ok(unnamed)
     }
 
-    /// Takes up keyspaces that no manifest has. Where several had the same name, at different times,
-    /// the one that was flushed last has it.
+    /// Takes up keyspaces that no manifest has. Where several had the same name, at different
+    /// times, the one that was flushed last has it.
     fn restore_keyspaces(&mut self, restored: BTreeMap<u64, KeyspaceRecord>) {
         let mut latest_first: Vec<(u64, KeyspaceRecord)> = restored.into_iter().collect();
         latest_first.sort_by_key(|(id, record)| Reverse((record.flushed, *id)));
@@ -359,10 +359,7 @@ impl Work<'_> {
         })?;
         self.state.last_sequence = self.state.last_sequence.max(last_sequence);
         if has_merges {
-            self.warn(
-                "no manifest says which operator combines the merges that only the log has: it is that of the keyspace's latest \
-                 table, which is wrong if another was set since",
-            );
+            self.warn(lost_settings::MERGES_OF_UNKNOWN_OPERATOR);
         }
         self.note_log(&mut log)?;
         self.state.next_file = self.tables.next_file.load(Relaxed);
