@@ -107,7 +107,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Although the text has that of each: a walk over the causes looks for a type or a kind.
+            // Although the text has that of each: who walks over them looks for a type or a kind.
             Error::Database(error) => Some(error),
             Error::Store { source, .. } => Some(source),
             Error::Io { source, .. } => Some(source),
