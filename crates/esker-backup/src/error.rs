@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, where, and what to do.
+/// What went wrong, where, and what to do. The text has that of the cause; `source()` returns the
+/// cause itself, so that a report of all causes has its text twice.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,10 +107,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The text has those themselves already: what lies behind them.
-            Error::Database(error) => error.source(),
-            Error::Store { source, .. } => source.source(),
-            Error::Io { source, .. } => source.source(),
+            // Although the text has that of each: who walks over them looks for a type or a kind.
+            Error::Database(error) => Some(error),
+            Error::Store { source, .. } => Some(source),
+            Error::Io { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -2,21 +2,25 @@
 //!
 //! The backup is restored to a directory beside the one that was named, with `.restore-forward`
 //! behind its name. The changes behind the backup are applied to it, batch by batch, and it is
-//! renamed when all of them are durable. One that was cut short is removed by the next.
+//! renamed when all of them are durable. A file beside it, with `.unfinished` behind that name, is
+//! there first and goes last: it says that the directory is one of a restore. One that was cut
+//! short is removed by the next; a directory without that file is not touched.
 //!
 //! The clock of the database stands still before everything that can expire while changes are
 //! applied: what had expired when a change was made is decided by the change itself, and so is what
 //! expires when.
 
 use crate::error::{Error, Result};
-use crate::restore::sync_directory;
+use crate::layout;
+use crate::restore::{self, sync_directory};
 use esker::{
     Batch, Change, ChangeBatch, ChangeOperation, Changes, Comparator, Db, Expiry, Keyspace, KeyspaceOptions,
     KeyspaceSettings, ManualClock, MergeOperator, Options, Slice, Ttl,
 };
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +52,10 @@ impl Forward {
     /// With the changes that the database in this directory has kept
     /// ([`Options::keep_changes`](esker::Options::keep_changes)): the database that the backup was
     /// made of, which may be open, or have crashed. It is read, and not changed.
+    ///
+    /// Another database is refused if a keyspace of the backup had another name, comparator, merge
+    /// operator or time to live in it, or none with its number, at the write that the backup ends
+    /// with; two that agree in all that cannot be told apart.
     #[must_use]
     pub fn new(changes_from: impl Into<PathBuf>) -> Forward {
         let (comparators, operators) = (Vec::new(), Vec::new());
@@ -101,31 +109,89 @@ impl Forward {
     }
 }
 
+/// What the file beside the directory says.
+const MARK: &[u8] = b"beside it is an unfinished restore of a backup and of changes\n";
+
 /// The directory in which the restore is made.
 pub fn unfinished(directory: &Path) -> Result<PathBuf> {
     let name = directory.file_name().ok_or_else(|| {
         Error::invalid(format!("{} has no name that a directory beside it could have", directory.display()))
     })?;
-    let mut beside = OsString::from(name);
-    beside.push(".restore-forward");
-    Ok(directory.with_file_name(beside))
+    Ok(directory.with_file_name(with_suffix(name, ".restore-forward")))
 }
 
-/// Refuses a directory with something in it, and removes what a restore that was cut short has left
-/// beside it.
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut longer = OsString::from(name);
+    longer.push(suffix);
+    longer
+}
+
+fn mark_of(unfinished: &Path) -> PathBuf {
+    PathBuf::from(with_suffix(unfinished.as_os_str(), ".unfinished"))
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether there is anything in a directory, which need not exist.
+fn has_entries(directory: &Path) -> Result<bool> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("list", directory, error)),
+    }
+}
+
+/// Refuses a directory with something in it, removes what a restore that was cut short has left
+/// beside it, and marks that place.
 pub fn begin(directory: &Path, unfinished: &Path) -> Result<()> {
-    if directory.exists() {
-        let mut entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
-        if entries.next().is_some() {
-            return Err(Error::invalid(format!("{} is not empty; name a new directory", directory.display())));
+    if has_entries(directory)? {
+        return Err(Error::invalid(format!("{} is not empty; name a new directory", directory.display())));
+    }
+    let mark = mark_of(unfinished);
+    let is_ours = match fs::read(&mark) {
+        // One that was cut short may be a part of it.
+        Ok(text) if MARK.starts_with(&text) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(Error::io("read", &mark, error)),
+        Ok(_) => {
+            return Err(Error::invalid(format!("{} is there, and not of a restore; rename it", mark.display())));
         }
+    };
+    if !is_ours && has_entries(unfinished)? {
+        return Err(Error::invalid(format!(
+            "{} is not empty, and no restore says that it has made it; rename or remove it",
+            unfinished.display()
+        )));
     }
-    if unfinished.join(crate::layout::CURRENT).exists() {
-        Db::destroy(unfinished, Options::default()).map_err(Error::Database)?;
-        let _ = fs::remove_file(unfinished.join(crate::layout::LOCK));
-        fs::remove_dir(unfinished).map_err(|error| Error::io("remove", unfinished, error))?;
+    remove_database(unfinished)?;
+    restore::make_directory(parent_of(unfinished))?;
+    let written = File::create(&mark).and_then(|mut file| file.write_all(MARK).and_then(|()| file.sync_all()));
+    written.map_err(|error| Error::io("write", &mark, error))?;
+    sync_directory(parent_of(unfinished))
+}
+
+/// Removes the database that a restore has made, or what a removal that was cut short has left. The
+/// files of an unfinished restore are left to the restore, which begins anew.
+fn remove_database(unfinished: &Path) -> Result<()> {
+    let exists = |name: &str| unfinished.join(name).exists();
+    if !has_entries(unfinished)? || (exists(layout::UNFINISHED) && !exists(layout::CURRENT)) {
+        return Ok(());
     }
-    Ok(())
+    // Refused while another restore or a program has it open.
+    Db::destroy(unfinished, Options::default()).map_err(Error::Database)?;
+    let _ = fs::remove_file(unfinished.join(layout::LOCK));
+    fs::remove_dir(unfinished).map_err(|error| Error::io("remove", unfinished, error))
+}
+
+/// Removes what a restore that has failed has made, as far as that can be done. The mark stays
+/// beside what is left, for the next one.
+pub fn abandon(unfinished: &Path) {
+    if remove_database(unfinished).is_ok() && !has_entries(unfinished).unwrap_or(true) {
+        let _ = fs::remove_dir(unfinished);
+        let _ = fs::remove_file(mark_of(unfinished));
+    }
 }
 
 /// Applies the changes behind the write `sequence`, which the database in `unfinished` ends with,
@@ -139,8 +205,9 @@ pub fn finish(forward: &Forward, sequence: u64, directory: &Path, unfinished: &P
         fs::remove_dir(directory).map_err(|error| Error::io("replace", directory, error))?;
     }
     fs::rename(unfinished, directory).map_err(|error| Error::io("rename", unfinished, error))?;
-    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-    sync_directory(parent.unwrap_or(Path::new(".")))?;
+    sync_directory(parent_of(directory))?;
+    // All is done. One that stays marks a directory that is not there.
+    let _ = fs::remove_file(mark_of(unfinished));
     Ok(reached)
 }
 
@@ -201,10 +268,10 @@ impl Applying<'_> {
         for name in self.db.keyspaces() {
             let keyspace = self.db.existing_keyspace(&name)?;
             let known = changes.keyspace_settings(keyspace.id(), sequence)?;
-            if known.is_none_or(|known| *known.name != *name) {
+            if !known.is_some_and(|known| is_described(&keyspace, &name, &known)) {
                 return Err(Error::invalid(format!(
-                    "the backup has a keyspace {name:?}, and the database in {} had none with its number then: they \
-                     are not of the same database",
+                    "the backup has a keyspace {name:?}, and the database in {} had none then with its number, name, \
+                     comparator, operator and time to live: they are not of the same database",
                     self.forward.changes_from.display()
                 ))
                 .into());
@@ -309,6 +376,14 @@ impl Applying<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this is what the database of the changes says of the keyspace with the same number.
+fn is_described(keyspace: &Keyspace, name: &str, known: &KeyspaceSettings) -> bool {
+    *known.name == *name
+        && *known.comparator == *keyspace.comparator()
+        && known.merge_operator.as_deref() == keyspace.merge_operator().as_deref()
+        && known.ttl == keyspace.ttl()
 }
 
 /// Adds what a change has done. Where entries can expire, the change says when.

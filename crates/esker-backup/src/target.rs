@@ -399,19 +399,24 @@ impl Target {
     /// that is not behind that write.
     ///
     /// What the database held after that write is what the directory holds then: all keyspaces with
-    /// their names, and what expires when. Not restored are writes without log and the number of
-    /// each write: `Restored::sequence` is that of the database. A keyspace that was created later
-    /// is there from its first write on. It takes the time of the restore, and to write each change
-    /// again. Until all is done, the files are in a directory beside it, with `.restore-forward`
-    /// behind the name, which is renamed then.
+    /// their names, and what expires when. Not restored is what is no change: writes without log;
+    /// what a compaction filter has removed or replaced since the backup; which tables a keyspace
+    /// of style `Fifo` has dropped; the style that a keyspace was created with, or given, behind
+    /// the backup; and the number of each write: `Restored::sequence` is that of the database. A
+    /// keyspace that was created later is there from its first write on.
+    ///
+    /// It takes the time of the restore, and to write each change again. Until all is done, the
+    /// files are in a directory beside it, with `.restore-forward` behind the name, which is
+    /// renamed then, and the file `.restore-forward.unfinished` is beside that.
     ///
     /// # Errors
     ///
-    /// As [`restore`](Target::restore). `InvalidArgument` also for another database than that of
-    /// the backup, for a write that it has not reached, and for a load (`Keyspace::ingest`) on the
-    /// way, whose pairs no change has. `Database` if it keeps no changes, keeps only later ones
-    /// (`Gone`), or if it needs a comparator or merge operator that was not supplied. There is no
-    /// database in the directory then.
+    /// As [`restore`](Target::restore). `InvalidArgument` also for a directory beside it that has
+    /// something in it which no restore has left; for another database than that of the backup, as
+    /// far as [`Forward::new`] can tell; for a write that it has not reached; and for a load
+    /// (`Keyspace::ingest`) on the way, whose pairs no change has. `Database` if it keeps no
+    /// changes, keeps only later ones (`Gone`), or if it needs a comparator or merge operator that
+    /// was not supplied. There is no database in the directory then.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -447,11 +452,12 @@ impl Target {
         let unfinished = forward::unfinished(directory)?;
         forward::begin(directory, &unfinished)?;
         let end = forward.end();
-        let (number, record) = self.run(async |store| restore::restore(store, backup, end, &unfinished).await)?;
+        let restored = self.run(async |store| restore::restore(store, backup, end, &unfinished).await);
+        // Half of it is of no use to anybody.
+        let (number, record) = restored.inspect_err(|_| forward::abandon(&unfinished))?;
         let backup = Backup::new(number, &record);
         let sequence = forward::finish(forward, backup.sequence, directory, &unfinished)
-            // Half of it is of no use to anybody.
-            .inspect_err(|_| drop(forward::begin(directory, &unfinished)))?;
+            .inspect_err(|_| forward::abandon(&unfinished))?;
         Ok(Restored { backup, sequence })
     }
 

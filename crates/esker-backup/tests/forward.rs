@@ -226,13 +226,117 @@ fn it_reads_beside_a_writer_and_behind_a_crash() {
         drop(db);
         fs::remove_dir_all(&directory).unwrap();
     }
-    // What is left of one that was cut short goes with the next.
-    let left = place.path().join("restored.restore-forward");
-    target.restore(None, &left).unwrap();
     std::mem::forget(db);
     let restored = target.restore_forward(None, &directory, &Forward::new(&path)).unwrap();
     assert_eq!(restored.sequence, last);
-    assert!(!left.exists());
+}
+
+/// A database with changes, a target with a backup of it, and a write behind that.
+fn backed_up(place: &Path) -> (Db, Target) {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let db = Db::open(place.join("data"), options(&clock)).unwrap();
+    let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+    names.put("ada", "1815").unwrap();
+    let target = Target::new_directory(place.join("target")).unwrap();
+    target.create(&db, &Create::default()).unwrap();
+    names.put("bob", "1923").unwrap();
+    (db, target)
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_left_of_one_that_was_cut_short_goes_with_the_next() {
+    let place = tempfile::tempdir().unwrap();
+    let (db, target) = backed_up(place.path());
+    let forward = Forward::new(place.path().join("data"));
+    let (directory, left) = (place.path().join("restored"), place.path().join("restored.restore-forward"));
+    // While files are written: its own mark is there, and half of the files.
+    let cut_short = target.with(esker_backup::Transfers::default().progress(|_| panic!("the end of the process")));
+    let cut_short = || {
+        let restore = || cut_short.restore_forward(None, &directory, &forward).map(drop);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(restore)).is_err());
+    };
+    cut_short();
+    let mark = place.path().join("restored.restore-forward.unfinished");
+    assert!(mark.exists() && left.exists());
+    let restored = target.restore_forward(None, &directory, &forward).unwrap();
+    assert_eq!(restored.sequence, db.snapshot().sequence());
+    assert_eq!(names_in(place.path()), ["data", "restored", "target"]);
+    // While changes are applied; while what it was is removed; while the mark is written.
+    for (is_whole, written) in [(true, None), (false, None), (false, Some("be"))] {
+        fs::remove_dir_all(&directory).unwrap();
+        cut_short();
+        fs::remove_dir_all(&left).unwrap();
+        match written {
+            None => drop(target.restore(None, &left).unwrap()),
+            Some(written) => fs::write(&mark, written).unwrap(),
+        }
+        if !is_whole && left.exists() {
+            fs::remove_file(left.join("CURRENT")).unwrap();
+        }
+        target.restore_forward(None, &directory, &forward).unwrap();
+        assert_eq!(names_in(place.path()), ["data", "restored", "target"]);
+    }
+}
+
+#[test]
+fn a_directory_that_no_restore_has_left_is_not_touched() {
+    let place = tempfile::tempdir().unwrap();
+    let (_db, target) = backed_up(place.path());
+    let forward = Forward::new(place.path().join("data"));
+    let (directory, other) = (place.path().join("restored"), place.path().join("restored.restore-forward"));
+    target.restore(None, &other).unwrap();
+    let before = names_in(&other);
+    let error = target.restore_forward(None, &directory, &forward).unwrap_err();
+    assert!(matches!(&error, Error::InvalidArgument { what } if what.contains("no restore says")), "{error}");
+    assert_eq!(names_in(&other), before);
+    fs::remove_dir_all(&other).unwrap();
+    let mark = place.path().join("restored.restore-forward.unfinished");
+    fs::write(&mark, "dear ada").unwrap();
+    let error = target.restore_forward(None, &directory, &forward).unwrap_err();
+    assert!(matches!(&error, Error::InvalidArgument { what } if what.contains("rename it")), "{error}");
+    assert_eq!(fs::read(&mark).unwrap(), b"dear ada");
+    fs::remove_file(&mark).unwrap();
+    // An empty one is in nobody's way.
+    fs::create_dir(&other).unwrap();
+    target.restore_forward(None, &directory, &forward).unwrap();
+    assert_eq!(names_in(place.path()), ["data", "restored", "target"]);
+}
+
+#[test]
+fn another_database_is_told_by_the_settings_of_its_keyspaces() {
+    let place = tempfile::tempdir().unwrap();
+    let (_db, target) = backed_up(place.path());
+    let directory = place.path().join("restored");
+    let expires = Ttl::Enabled { default: None };
+    for (number, other) in [
+        KeyspaceOptions::default().merge_operator(Max),
+        KeyspaceOptions::default().comparator(esker::ReverseBytewise),
+        KeyspaceOptions::default().ttl(expires),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = place.path().join(format!("other {number}"));
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let db = Db::open(&path, options(&clock)).unwrap();
+        let names = db.keyspace("names", other).unwrap();
+        for key in ["1", "2", "3"] {
+            names.put(key, "").unwrap();
+        }
+        let error = target.restore_forward(None, &directory, &Forward::new(&path)).unwrap_err();
+        assert!(
+            matches!(&error, Error::InvalidArgument { what } if what.contains("same database")),
+            "{number}: {error}"
+        );
+        assert!(!directory.exists() && !place.path().join("restored.restore-forward.unfinished").exists());
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, spawn_piped, wait_for};
+use esker::{ChangeRetention, Db, Options};
 use std::fs;
 
 /// A database with so many keys, and the target of its backups.
@@ -51,6 +52,51 @@ fn backups_are_made_listed_verified_restored_and_pruned() {
     assert!(ok(&["backup", "verify", &target]).starts_with("no damage: 1 backups, "));
     let gone = fails(1, &["backup", "verify", "--backup", "1", &target]);
     assert_eq!(gone, "esker: there is no backup 1; list the backups of the target");
+}
+
+/// The last write of a database, and the one before it.
+fn last_writes(db: &Db) -> (u64, u64) {
+    let last = db.snapshot().sequence();
+    (last, last - 1)
+}
+
+#[test]
+fn a_restore_goes_on_to_a_write() {
+    let sandbox = Sandbox::new("backup-forward");
+    let (db, target) = (sandbox.text("db"), sandbox.text("backups"));
+    // A program keeps changes, and the command lets it.
+    let keeping = || Options::default().keep_changes(ChangeRetention::Bytes(1 << 30));
+    Db::open(&db, keeping()).unwrap().close().unwrap();
+    ok(&["put", "--db", &db, "ada", "1815"]);
+    ok(&["backup", "create", "--db", &db, &target]);
+    ok(&["put", "--db", &db, "bob", "1923"]);
+    ok(&["delete", "--db", &db, "ada"]);
+    let opened = Db::open(&db, keeping()).unwrap();
+    let (last, good) = last_writes(&opened);
+    // It reads beside a program that has the database open.
+    let (before, after) = (sandbox.text("before"), sandbox.text("after"));
+    let to = good.to_string();
+    let restored = ok(&["backup", "restore", "--changes-from", &db, "--to-sequence", &to, &target, &before]);
+    assert!(restored.starts_with("backup 1 of 20"), "{restored}");
+    assert!(restored.ends_with(&format!(", up to write {good} in {before}\n")), "{restored}");
+    let restored = ok(&["backup", "restore", "--json", "--changes-from", &db, &target, &after]);
+    assert!(restored.contains(&format!("\"restored_sequence\":{last}")), "{restored}");
+    assert_eq!(ok(&["get", "--db", &before, "ada"]), "1815\n");
+    assert_eq!(ok(&["get", "--db", &before, "bob"]), "1923\n");
+    assert_eq!(fails(1, &["get", "--db", &after, "ada"]), "esker: not found: ada");
+    assert_eq!(ok(&["get", "--db", &after, "bob"]), "1923\n");
+    drop(opened);
+
+    let new = sandbox.text("new");
+    let beyond = (last + 1).to_string();
+    let line = fails(1, &["backup", "restore", "--changes-from", &db, "--to-sequence", &beyond, &target, &new]);
+    assert!(line.contains(&format!("ends at write {last}, before {beyond}")), "{line}");
+    let line = fails(1, &["backup", "restore", "--changes-from", &sandbox.text("none"), &target, &new]);
+    assert!(line.contains("does not exist"), "{line}");
+    let line = fails(1, &["backup", "restore", "--changes-from", &after, &target, &new]);
+    assert!(line.contains("keeps no changes") || line.contains("ends at write"), "{line}");
+    fails(2, &["backup", "restore", "--to-sequence", &to, &target, &new]);
+    assert!(!sandbox.path("new").exists() && !sandbox.path("new.restore-forward").exists());
 }
 
 #[test]

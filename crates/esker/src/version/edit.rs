@@ -42,7 +42,7 @@ pub const MAX_KEYSPACES: u64 = 1 << 16;
 /// database.
 pub const MAX_KEYSPACE_ID: u64 = 1 << 20;
 
-/// So many loads and drops are listed for readers of changes.
+/// So many loads, drops and other settings of keyspaces are listed for readers of changes.
 const MOST_UNLOGGED: usize = 4096;
 
 /// A change to a [`ManifestState`].

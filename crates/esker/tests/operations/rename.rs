@@ -4,7 +4,7 @@ use crate::common::{DIRECTORY, Machine, PLACES, all, keyspace, pairs, settle, si
 use esker::env::Env as _;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{ChangeOperation, ChangeRetention, CheckpointMode, Db, Error, KeyspaceOptions, Options};
+use esker::{ChangeOperation, ChangeRetention, CheckpointMode, Db, Error, Keyspace, KeyspaceOptions, Options};
 use std::sync::Arc;
 
 fn names_of(db: &Db) -> Vec<String> {
@@ -267,19 +267,8 @@ fn a_power_failure_at_any_call_leaves_the_old_name_or_the_new() {
     println!("{crashes} crashes");
 }
 
-#[test]
-fn a_repair_without_a_manifest_takes_the_name_of_the_latest_table() {
-    let machine = Machine::new();
-    {
-        let db = machine.open();
-        let names = keyspace(&db, "names");
-        names.put("ada", "1815").expect("put");
-        db.flush().expect("flush");
-        names.rename("people").expect("rename");
-        names.put("bob", "1923").expect("put");
-        db.flush().expect("flush");
-        std::mem::forget(db);
-    }
+/// What is there after a repair of what a crash has left, without the manifest.
+fn repaired_without_manifest(machine: &Machine) -> (esker::RepairReport, Db) {
     let image = machine.env.crash(&CrashMode::KeepAll, 1);
     for path in image.files() {
         if path.to_string_lossy().contains("MANIFEST") {
@@ -287,10 +276,79 @@ fn a_repair_without_a_manifest_takes_the_name_of_the_latest_table() {
         }
     }
     let options = || Options::default().env(Arc::new(image.clone()));
-    Db::repair(DIRECTORY, options()).expect("repair");
-    let db = Db::open(DIRECTORY, options()).expect("open");
+    let report = Db::repair(DIRECTORY, options()).expect("repair");
+    (report, Db::open(DIRECTORY, options()).expect("open"))
+}
+
+/// With a table of its own.
+fn put_and_flush(db: &Db, keyspace: &Keyspace, key: &str) {
+    keyspace.put(key, "").expect("put");
+    db.flush().expect("flush");
+}
+
+#[test]
+fn a_repair_without_a_manifest_takes_the_name_of_the_latest_table() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let names = keyspace(&db, "names");
+    put_and_flush(&db, &names, "ada");
+    names.rename("people").expect("rename");
+    put_and_flush(&db, &names, "bob");
+    let (report, db) = repaired_without_manifest(&machine);
     assert_eq!(names_of(&db), ["people"]);
     assert_eq!(pairs(&keyspace(&db, "people")).len(), 2);
+    assert!(!report.warnings.iter().any(|warning| warning.contains("which operator")), "{report}");
+}
+
+#[test]
+fn a_repair_without_a_manifest_gives_a_name_that_is_free_again_to_its_last_keyspace() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let first = keyspace(&db, "a");
+    put_and_flush(&db, &first, "of the first");
+    first.rename("old").expect("rename");
+    let second = keyspace(&db, "a");
+    put_and_flush(&db, &second, "of the second");
+    let (_, repaired) = repaired_without_manifest(&machine);
+    // No table says that the first one has another name.
+    assert_eq!(names_of(&repaired), ["a", &format!("a-recovered-{}", first.id())]);
+    assert_eq!(pairs(&keyspace(&repaired, "a"))[0].0, "of the second");
+    drop(repaired);
+    put_and_flush(&db, &first, "later");
+    let (_, repaired) = repaired_without_manifest(&machine);
+    assert_eq!(names_of(&repaired), ["a", "old"]);
+    assert_eq!(pairs(&keyspace(&repaired, "a"))[0].0, "of the second");
+    assert_eq!(pairs(&keyspace(&repaired, "old")).len(), 2);
+    drop(repaired);
+    // Exchanged.
+    first.rename("b").expect("rename");
+    second.rename("old").expect("rename");
+    first.rename("a").expect("rename");
+    put_and_flush(&db, &first, "last");
+    put_and_flush(&db, &second, "last");
+    let (_, repaired) = repaired_without_manifest(&machine);
+    assert_eq!(names_of(&repaired), ["a", "old"]);
+    assert_eq!(pairs(&keyspace(&repaired, "a")).len(), 3);
+    assert_eq!(pairs(&keyspace(&repaired, "old")).len(), 2);
+}
+
+#[test]
+fn a_repair_without_a_manifest_says_where_merges_may_have_had_another_operator() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let counts = db.keyspace("counts", KeyspaceOptions::default().merge_operator(UInt64Add)).expect("create");
+    counts.put("k", 8u64.to_le_bytes()).expect("put");
+    counts.merge("k", 2u64.to_le_bytes()).expect("merge");
+    db.flush().expect("flush");
+    let warns = |report: &esker::RepairReport| report.warnings.iter().any(|it| it.contains("which operator"));
+    let (report, repaired) = repaired_without_manifest(&machine);
+    assert!(!warns(&report), "{report}");
+    drop(repaired);
+    counts.merge("k", 3u64.to_le_bytes()).expect("merge");
+    let (report, repaired) = repaired_without_manifest(&machine);
+    assert!(warns(&report), "{report}");
+    let value = repaired.existing_keyspace("counts").and_then(|counts| counts.get("k")).expect("get");
+    assert_eq!(value.as_deref(), Some(&13u64.to_le_bytes()[..]));
 }
 
 /// Another thread opens, drops and writes under both names.

@@ -36,8 +36,9 @@
 //! their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on
 //! their threads are taken with none of these held.
 //!
-//! Point reads take none of them: they load a keyspace's read state and search it. Scans register
-//! under `writer`, and consult the tombstone skip cache.
+//! Point reads take none of them: they load a keyspace's read state and search it. Where the merge
+//! settings of the keyspace were changed since the open, they look at the former ones, a leaf.
+//! Scans register under `writer`, and consult the tombstone skip cache.
 
 use crate::base::callback;
 use crate::base::clock::Clock;

@@ -42,6 +42,7 @@ use crate::version::salvage::Missing;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         report: RepairReport::default(),
         aside: BTreeSet::new(),
         unordered: BTreeSet::new(),
+        restored: BTreeSet::new(),
     };
     for (name, problem) in damaged {
         // `CURRENT` and manifests hold no entries; what is lost with them shows in tables and logs.
@@ -104,6 +106,8 @@ struct Work<'a> {
     aside: BTreeSet<String>,
     /// The keyspaces about whose tables the manifest does not say all.
     unordered: BTreeSet<u64>,
+    /// The keyspaces whose name and settings are those that their tables say.
+    restored: BTreeSet<u64>,
 }
 
 /// The tables of one keyspace that no manifest names, with what is left of them.
@@ -187,8 +191,7 @@ impl Work<'_> {
     fn assign(&mut self, numbers: &[u64], in_log: &BTreeSet<u64>) -> Result<Unnamed> {
         let mut unnamed = Unnamed::new();
         let mut nameless = Vec::new();
-        // Keyspaces that no manifest has.
-        let mut restored = BTreeSet::new();
+        let mut restored: BTreeMap<u64, KeyspaceRecord> = BTreeMap::new();
         for &number in numbers {
             let found = self.tables.inspect_unnamed(number)?;
             let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACE_ID) else {
@@ -200,31 +203,29 @@ impl Work<'_> {
                 self.aside.insert(crate::version::file_name::table(number));
                 continue;
             }
-            let name = self.free_name(id, &keyspace.name);
-            if !self.state.keyspaces.contains_key(&id) {
-                restored.insert(id);
+            match self.state.keyspaces.get_mut(&id) {
+                Some(record) => record.flushed = record.flushed.max(keyspace.flushed),
+                None => lost_settings::learn_from_table(restored.entry(id).or_default(), &keyspace),
             }
-            let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
-                name: name.clone(),
-                comparator: keyspace.comparator.clone(),
-                operator: keyspace.operator.clone(),
-                ttl: keyspace.ttl,
-                ..KeyspaceRecord::default()
-            });
-            // Settings may have been changed between two of its tables: the later one has them.
-            // None is ever given up.
-            if restored.contains(&id) && keyspace.flushed >= record.flushed {
-                record.ttl = if keyspace.ttl == 0 { record.ttl } else { keyspace.ttl };
-                record.operator = keyspace.operator.clone().or(record.operator.take());
-                record.name = name;
-            }
-            record.flushed = record.flushed.max(keyspace.flushed);
             unnamed.entry(id).or_default().push((number, found));
         }
+        self.restore_keyspaces(restored);
         for (number, found) in nameless {
             self.assign_nameless(number, found, in_log, &mut unnamed)?;
         }
         Ok(unnamed)
+    }
+
+    /// Takes up keyspaces that no manifest has. Where several had the same name, at different
+    /// times, the one that was flushed last has it.
+    fn restore_keyspaces(&mut self, restored: BTreeMap<u64, KeyspaceRecord>) {
+        let mut latest_first: Vec<(u64, KeyspaceRecord)> = restored.into_iter().collect();
+        latest_first.sort_by_key(|(id, record)| Reverse((record.flushed, *id)));
+        for (id, record) in latest_first {
+            let name = self.free_name(id, &record.name);
+            self.restored.insert(id);
+            self.state.keyspaces.insert(id, KeyspaceRecord { name, ..record });
+        }
     }
 
     /// A table that names no keyspace gets a keyspace of its own, if anything can be read of it.
@@ -339,6 +340,7 @@ impl Work<'_> {
             false,
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
+        let (restored, mut has_merges) = (&self.restored, false);
         lost_settings::learn_from_tables(state, &mut recovering);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
@@ -349,12 +351,16 @@ impl Work<'_> {
                 // As in any recovery, the log ends with the value that is missing.
                 return Err(error);
             }
+            has_merges |= lost_settings::has_merges(&record, &operations, restored, &recovering);
             let next = state.next_keyspace;
             let last = recovery::apply_record(options, &mut recovering, next, &record, operations, &memory)?;
             last_sequence = last_sequence.max(last);
             Ok(last)
         })?;
         self.state.last_sequence = self.state.last_sequence.max(last_sequence);
+        if has_merges {
+            self.warn(lost_settings::MERGES_OF_UNKNOWN_OPERATOR);
+        }
         self.note_log(&mut log)?;
         self.state.next_file = self.tables.next_file.load(Relaxed);
         let caches = (&self.tables.cache, &memory);
