@@ -24,7 +24,7 @@ impl Marker {
     /// That of an earlier run of the same import, or a new one for an empty keyspace.
     pub fn find(db: &Db, keyspace: &Keyspace, source: String) -> Result<Marker, Failure> {
         let markers = db.keyspace(MARKERS, Default::default())?;
-        let name = keyspace.name().to_owned();
+        let name = keyspace.name().to_string();
         let mut marker = Marker { markers, name, source, pairs: 0, last: None };
         if let Some(kept) = marker.markers.get(&marker.name)? {
             marker.read(&kept)?;
