@@ -10,6 +10,7 @@
 #   make python        the Python package: its tests, in an environment of its own, and plyvel's
 #   make node          the Node package: the suite of abstract-level, and its own tests
 #   make server        esker serve, by clients of others
+#   make clusters      histories of simulated clusters under faults: 500 seeds
 #   make book          the book, with all links checked
 #   make first-steps   what the book's first pages say, done to the letter
 #   make go            the Go package: its own tests, and go-ethereum's suite for databases
@@ -37,7 +38,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server book first-steps fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server clusters book first-steps fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -135,7 +136,8 @@ endif
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
-	$(call step,planted faults,scripts/planted-faults --list)
+	$(call step,planted faults,scripts/planted-faults --list && scripts/planted-faults --faults scripts/planted-faults-clusters.toml --list)
+	$(call step,public interfaces,scripts/public-api --check)
 	$(call step,oldest Rust,scripts/oldest-rust --strict)
 endif
 
@@ -204,6 +206,9 @@ server:
 
 first-steps:
 	scripts/first-steps
+
+clusters:
+	scripts/cluster-histories --simulated --seeds 1..501
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)
