@@ -234,3 +234,72 @@ fn a_follower_combines_no_merge_by_the_operator_that_was_replaced() {
     println!("{at} calls");
     assert!(at > 5);
 }
+
+/// Trap: a merge that comes while the operator is replaced, in another thread, is still an operand
+/// when its memtable is in a table: its base is in another one. Another keyspace is written all the
+/// time, so that each flush has something to do, and the merge can come beside any of them.
+#[test]
+fn a_merge_beside_a_change_of_operator_keeps_its_meaning() {
+    /// How often a write is waited for: where the change holds the lock, it cannot come.
+    const LOOKS: usize = 500;
+    let (mut at, mut before, mut after) = (1, 0, 0);
+    loop {
+        let machine = Machine::new();
+        let (calls, merges) = (AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
+        let handles = Arc::new(Mutex::new(None::<[esker::Keyspace; 2]>));
+        let writes = Arc::new(Mutex::new(Vec::new()));
+        let told = {
+            let (merges, handles, writes) = (merges.clone(), handles.clone(), writes.clone());
+            let changing = std::thread::current().id();
+            move |_: &'static str| {
+                // Those of the writes below are none of the change.
+                if std::thread::current().id() != changing {
+                    return;
+                }
+                let Some([numbers, other]) = handles.lock().expect("no panic").clone() else { return };
+                let call = calls.fetch_add(1, Ordering::SeqCst) + 1;
+                let write = std::thread::spawn(move || {
+                    if call != at {
+                        other.put("k", "v").expect("put");
+                        return None;
+                    }
+                    numbers.merge("k", 3u64.to_le_bytes()).expect("merge");
+                    number(&numbers, "k")
+                });
+                merges.fetch_add(u64::from(call == at), Ordering::SeqCst);
+                (0..LOOKS).take_while(|_| !write.is_finished()).for_each(|_| std::thread::yield_now());
+                writes.lock().expect("no panic").push(write);
+            }
+        };
+        let env = Telling { told: Arc::new(told), called: machine.env.clone() as _ };
+        let db = Db::open(DIRECTORY, machine.options().env(Arc::new(env))).expect("open");
+        let numbers = db.keyspace("numbers", KeyspaceOptions::default().merge_operator(UInt64Add)).expect("new");
+        let other = keyspace(&db, "other");
+        numbers.put("k", 10u64.to_le_bytes()).expect("put");
+        db.flush().expect("flush");
+        numbers.merge("k", 1u64.to_le_bytes()).expect("merge");
+        *handles.lock().expect("no panic") = Some([numbers.clone(), other.clone()]);
+        numbers.set_merge_operator(Max).expect("set");
+        *handles.lock().expect("no panic") = None;
+        let writes = std::mem::take(&mut *writes.lock().expect("no panic"));
+        let merged = writes.into_iter().map(|write| write.join().expect("no panic")).fold(None, Option::or);
+        if merges.load(Ordering::SeqCst) == 0 {
+            break;
+        }
+        // What it was right behind the merge, by the operator that was in force.
+        let found = number(&numbers, "k");
+        assert_eq!(found, merged, "at call {at}");
+        match found {
+            Some(14) => before += 1,
+            Some(11) => after += 1,
+            wrong => panic!("{wrong:?} at call {at}"),
+        }
+        drop((numbers, other));
+        heirs(&machine, db, |what, db| {
+            assert_eq!(number(&db.existing_keyspace("numbers").expect("there"), "k"), found, "{what}, at call {at}");
+        });
+        at += 1;
+    }
+    println!("{at} calls: before the change {before} times, behind it {after} times");
+    assert!(before > 5);
+}

@@ -217,11 +217,17 @@ fn folded(
             flush::flush_now(inner)?;
         } else {
             compaction::compact_now(inner, Some(keyspace.id))?;
+            // It may have taken long: little is to be left to a flush under the writer lock.
+            flush::flush_now(inner)?;
         }
         folding.was_flushed = true;
     }
-    // What was rotated holds memory and log until it is flushed.
-    if folding.rotated { run::work_was_added(inner) } else { Ok(()) }
+    if folding.rotated {
+        // What was rotated holds memory and log until it is flushed. The change is made, whatever
+        // becomes of the work that is due now.
+        let _ = run::work_was_added(inner);
+    }
+    Ok(())
 }
 
 fn has_operands(keyspace: &KeyspaceInner) -> Error {
