@@ -151,8 +151,8 @@ pub fn begin(directory: &Path, unfinished: &Path) -> Result<()> {
     }
     let mark = mark_of(unfinished);
     let is_ours = match fs::read(&mark) {
-        // One that was cut short may be a part of it.
-        Ok(text) if MARK.starts_with(&text) => true,
+        // Of one that was cut short, there is nothing beside it yet.
+        Ok(text) if MARK.starts_with(&text) => text == MARK,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(Error::io("read", &mark, error)),
         Ok(_) => {
