@@ -24,11 +24,12 @@ fn free_ports(count: usize) -> Vec<u16> {
 
 /// Asks again until something is so.
 fn wait_until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..2_000_000 {
+    // The limit, of five minutes or more, only turns a wait for ever into a failure.
+    for _ in 0..60_000 {
         if is_so() {
             return;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
     panic!("what was waited for does not come");
 }

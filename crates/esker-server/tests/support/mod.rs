@@ -16,11 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks again until something is so; many more times than it takes on a slow machine.
 pub fn wait_until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..200_000 {
+    // The limit, of five minutes or more, only turns a wait for ever into a failure.
+    for _ in 0..60_000 {
         if is_so() {
             return;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
     panic!("what was waited for does not come");
 }

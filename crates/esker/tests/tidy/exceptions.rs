@@ -85,7 +85,7 @@ pub const UNSAFE: [&str; 65] = [
 
 /// The only files with tests that sleep. None of these pauses decides whether the test passes on a
 /// slow machine.
-pub const SLEEPING_TESTS: [&str; 22] = [
+pub const SLEEPING_TESTS: [&str; 24] = [
     // Simulated time, which passes when nothing else can happen.
     "crates/esker-raft/src/tests/world.rs",
     // `wait_until`, and loops like it: looking again after a while.
@@ -93,6 +93,8 @@ pub const SLEEPING_TESTS: [&str; 22] = [
     "crates/esker-bench/tests/bench_core.rs",
     "crates/esker-bench/tests/browser/client.rs",
     "crates/esker-cli/tests/common/mod.rs",
+    "crates/esker-server/src/server/cluster_tests.rs",
+    "crates/esker-server/tests/support/mod.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/operations/common.rs",
     "crates/esker/tests/memory_budget.rs",
