@@ -52,20 +52,22 @@ impl Node {
         if members[&self.config.node] != self.config.advertise {
             return Err(format!("this node has --advertise {}; give it that address", self.config.advertise));
         }
-        if self.raft.is_initialized().await.map_err(|error| error.to_string())? {
-            return Err("the node is not empty: it has the log of a cluster".into());
-        }
+        self.check_empty().await?;
         for (&id, address) in members.iter().filter(|(id, _)| **id != self.config.node) {
             if self.cluster_at(id, address).await? != 0 {
                 return Err(format!("node {id} at {address} has the data of a cluster; empty its directory"));
             }
         }
+        let beginning = self.identity.beginning.lock().await;
+        // Another one may have been faster while the members were asked.
+        self.check_empty().await?;
         self.join_new_cluster().await?;
         let nodes = members.into_iter().map(|(id, address)| (id, BasicNode::new(address.to_string())));
         let nodes: BTreeMap<u64, BasicNode> = nodes.collect();
         if let Err(error) = self.raft.initialize(nodes).await {
             return Err(format!("the node is not empty: {error}"));
         }
+        drop(beginning);
         // The members are set; commands wait for a leader by themselves. Before the entry with the
         // members is committed, and so applied, they cannot be changed.
         let metrics = self.raft.wait(Some(self.patience()));
@@ -76,6 +78,13 @@ impl Node {
             tracing::warn!(%error, "the cluster is begun, and has no leader yet");
         }
         Ok(())
+    }
+
+    async fn check_empty(&self) -> Changed {
+        match self.raft.is_initialized().await.map_err(|error| error.to_string())? {
+            true => Err("the node is not empty: it has the log of a cluster".into()),
+            false => Ok(()),
+        }
     }
 
     /// Is in a cluster that nobody else is in yet. One of an earlier RAFT.INIT that a crash ended

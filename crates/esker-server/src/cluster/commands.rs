@@ -18,8 +18,8 @@ use std::time::SystemTime;
 pub const SWEPT: usize = 100;
 /// The replies of an entry, about: the commands behind them are left to another entry.
 const REPLY_BYTES: usize = 1 << 20;
-/// The most that the replies of a transaction may have, which is one entry: all replicas keep them.
-const TRANSACTION_REPLY_BYTES: usize = 64 << 20;
+/// The most that the replies of an entry may have: all replicas keep them, and nodes send them.
+const MOST_REPLY_BYTES: usize = 64 << 20;
 /// The record of `system` with the latest expiry that was ever set, in milliseconds since the
 /// epoch.
 pub const LATEST_EXPIRY: &str = "expiry";
@@ -191,9 +191,9 @@ fn execute_list(place: &mut Place<'_>, list: &CommandList) -> Result<Answer, Rej
         };
         bytes += reply.size_bytes();
         replies.push(reply);
-        if bytes > TRANSACTION_REPLY_BYTES && list.is_transaction {
-            let most = TRANSACTION_REPLY_BYTES >> 20;
-            let why = format!("the replies of a transaction that writes are more than {most} MiB; read less in it");
+        if bytes > MOST_REPLY_BYTES {
+            let most = MOST_REPLY_BYTES >> 20;
+            let why = format!("the replies of an entry that writes are more than {most} MiB; read less in it");
             return Err(Rejection::Refused(why));
         }
     }

@@ -24,6 +24,8 @@ pub struct Identity {
     stored: Keyspace,
     /// Drawn at RAFT.INIT; 0 as long as the node is in no cluster.
     cluster: Mutex<u128>,
+    /// One RAFT.INIT at a time begins a cluster.
+    pub beginning: tokio::sync::Mutex<()>,
     /// The last refusal, which is logged once.
     refusal: Mutex<String>,
 }
@@ -37,7 +39,7 @@ impl Identity {
         let stored = db.keyspace(KEYSPACE, KeyspaceOptions::default())?;
         let cluster = stored.get(RECORD)?.and_then(|bytes| bytes.as_ref().try_into().ok());
         let cluster = Mutex::new(cluster.map_or(0, u128::from_be_bytes));
-        Ok(Identity { node, stored, cluster, refusal: Mutex::default() })
+        Ok(Identity { node, stored, cluster, beginning: tokio::sync::Mutex::default(), refusal: Mutex::default() })
     }
 
     /// The number of the cluster; 0 if this node is in none.

@@ -29,8 +29,12 @@ pub fn prepare(db: &Db) -> Result<()> {
     let mut latest_ms = 0;
     for name in names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
         for pair in db.existing_keyspace(name)?.iter() {
-            let expiry_ms = Entry::decode(pair?.1).and_then(|entry| entry.expiry_ms);
-            latest_ms = latest_ms.max(expiry_ms.unwrap_or(0));
+            let (key, value) = pair?;
+            // A replica that met it later would stop, and so would all others.
+            let entry = Entry::decode(value).ok_or_else(|| Error::InvalidArgument {
+                what: format!("the value of key '{}' of database {name} cannot be read", key.escape_ascii()),
+            })?;
+            latest_ms = latest_ms.max(entry.expiry_ms.unwrap_or(0));
         }
     }
     system.put(LATEST_EXPIRY, latest_ms.to_be_bytes())

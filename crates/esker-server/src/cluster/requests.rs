@@ -5,7 +5,7 @@ use super::messages::{Hashes, Header, Message, Proposed, Who, decode, encode};
 use super::node::Node;
 use super::payload::{MOST_PAYLOAD_BYTES, Payload};
 use super::transport::Handler;
-use esker_raft::{LogId, Request, Snapshot, TypeConfig, Vote};
+use esker_raft::{Error, LogId, Request, Snapshot, TransferReply, TransferRequest, TypeConfig, Vote};
 use hyper::body::Bytes;
 use openraft::raft::SnapshotResponse;
 use std::fmt::Display;
@@ -22,16 +22,12 @@ impl Handler for Node {
             self.admit(&header, message.joins()).await?;
         }
         match message {
-            Message::Who => encode(&Who { node: self.config.node, cluster: self.identity.cluster() }),
+            Message::Who => encode(&Who { node: self.config.node, cluster: self.cluster_or_data().await? }),
             Message::Append(request) => encode(&self.raft.append_entries(request).await.map_err(text)?),
             Message::Vote(request) => encode(&self.raft.vote(request).await.map_err(text)?),
             Message::PreVote(request) => encode(&self.raft.pre_vote(request).await.map_err(text)?),
             Message::TransferLeader(request) => encode(&self.raft.handle_transfer_leader(request).await.map_err(text)?),
-            Message::Snapshot(request) => {
-                let machine = self.machine.clone();
-                let received = tokio::task::spawn_blocking(move || machine.receive(request)).await;
-                encode(&received.map_err(text)?.map_err(text)?)
-            }
+            Message::Snapshot(request) => encode(&self.receive(request).await?),
             Message::Install(vote, last) => encode(&self.install(vote, last).await?),
             Message::Propose(request) => {
                 let proposed = match check(&request) {
@@ -75,6 +71,29 @@ impl Node {
             self.identity.check(header)?;
         }
         Ok(())
+    }
+
+    /// The number of the node's cluster. A log without one, as of an import that was cut short, is
+    /// that of no other cluster.
+    async fn cluster_or_data(&self) -> Result<u128, String> {
+        match self.identity.cluster() {
+            0 if self.raft.is_initialized().await.map_err(text)? => Ok(u128::MAX),
+            cluster => Ok(cluster),
+        }
+    }
+
+    /// Takes in a piece of a snapshot.
+    async fn receive(self: &Arc<Self>, request: TransferRequest) -> Result<TransferReply, String> {
+        let machine = self.machine.clone();
+        let received = tokio::task::spawn_blocking(move || machine.receive(request)).await.map_err(text)?;
+        if let Err(error @ Error::Stopped { .. }) = &received {
+            // openraft does not hear of what arrives: the node would run on, and never have the state.
+            tracing::error!(%error, "no snapshot can be received any more: the node ends");
+            let node = Arc::clone(self);
+            // A task of its own: this one ends with the connection.
+            drop(tokio::spawn(async move { node.raft.shutdown().await }));
+        }
+        received.map_err(text)
     }
 
     /// Puts the snapshot that has arrived into the place of the state.

@@ -5,6 +5,7 @@ use super::messages::ReadIndex;
 use super::node::Node;
 use openraft::ServerState;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What a node is in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +117,8 @@ impl Node {
     /// Why the node is not ready: it has no leader that a majority follows, or lacks entries that
     /// are committed. It asks the leader.
     pub async fn problem(&self) -> Option<String> {
-        /// So many entries may be on their way.
-        const LAG_ENTRIES: u64 = 10_000;
+        /// How long what is on its way may take.
+        const PATIENCE: Duration = Duration::from_secs(1);
         let status = self.status();
         if status.failure.is_some() {
             return status.failure;
@@ -130,7 +131,8 @@ impl Node {
             ReadIndex::At(index) => index,
             ReadIndex::NotLeader(why) => return Some(format!("there is no leader that a majority follows: {why}")),
         };
-        let lag = status.last_log.max(committed).saturating_sub(status.applied);
-        (lag > LAG_ENTRIES).then(|| format!("the state lacks {lag} entries of the log"))
+        // A node that was removed never has the entry that says so.
+        let waited = self.raft.wait(Some(PATIENCE)).applied_index_at_least(Some(committed), "readiness").await;
+        waited.err().map(|_| format!("the state lacks entry {committed}, which is committed"))
     }
 }
