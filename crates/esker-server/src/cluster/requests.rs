@@ -87,7 +87,8 @@ impl Node {
         let machine = self.machine.clone();
         let received = tokio::task::spawn_blocking(move || machine.receive(request)).await.map_err(text)?;
         if let Err(error @ Error::Stopped { .. }) = &received {
-            // openraft does not hear of what arrives: the node would run on, and never have the state.
+            // openraft does not hear of what arrives: the node would run on, and never have the
+            // state.
             tracing::error!(%error, "no snapshot can be received any more: the node ends");
             let node = Arc::clone(self);
             // A task of its own: this one ends with the connection.
