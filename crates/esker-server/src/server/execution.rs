@@ -59,20 +59,7 @@ impl Execution {
         let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);
         let keyspaces = Keyspaces::open(&shared.config.directory, options, shared.config.databases, seeds.next())?;
-        Ok(Execution {
-            keyspaces,
-            transaction: None,
-            now_ms,
-            clock,
-            seeds,
-            effects: Effects::default(),
-            failure: None,
-            wants_sync: false,
-            is_dirty: Arc::default(),
-            watches: Watches::default(),
-            unblocked: Vec::new(),
-            shared,
-        })
+        Ok(Execution::new(shared, keyspaces, clock, (now_ms, seeds)))
     }
 
     /// An execution that only reads, on the state of a replica in that transaction.
@@ -82,12 +69,24 @@ impl Execution {
         transaction: Transaction,
         (now_ms, seed): (u64, u64),
     ) -> Execution {
+        let clock = Arc::new(ManualClock::new(now_ms));
+        let mut view = Execution::new(shared, keyspaces, clock, (now_ms, Random::new(seed)));
+        view.transaction = Some(transaction);
+        view
+    }
+
+    fn new(
+        shared: Arc<Shared>,
+        keyspaces: Keyspaces,
+        clock: Arc<ManualClock>,
+        (now_ms, seeds): (u64, Random),
+    ) -> Execution {
         Execution {
             keyspaces,
-            transaction: Some(transaction),
+            transaction: None,
             now_ms,
-            clock: Arc::new(ManualClock::new(now_ms)),
-            seeds: Random::new(seed),
+            clock,
+            seeds,
             effects: Effects::default(),
             failure: None,
             wants_sync: false,
