@@ -128,9 +128,10 @@ func (k *Keyspace) SetTTL(byDefault time.Duration) error {
 }
 
 // SetMergeOperator gives the keyspace the merge operator of an option: [BuiltInMerge] or
-// [WithMergeOperator]. It does nothing where the keyspace has an operator of that name, but supply it if
-// the keyspace was opened without. ErrInvalidArgument for another option, and where the keyspace has
-// another operator that the engine does not replace.
+// [WithMergeOperator]. In the place of another one it takes the time to rewrite the keyspace, whose
+// operands are combined first. It does nothing where the keyspace has an operator of that name, but
+// supply it if the keyspace was opened without. ErrInvalidArgument for another option, and where operands
+// cannot be combined, as where an iterator sees what is below them.
 func (k *Keyspace) SetMergeOperator(operator KeyspaceOption) error {
 	if operator == nil {
 		return invalid("no merge operator")

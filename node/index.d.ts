@@ -135,7 +135,10 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   setTtl(ttl: true | number): Promise<void>
 
-  /** Gives the keyspace, which has none, the built-in merge operator of that name. */
+  /**
+   * Gives the keyspace the built-in merge operator of that name. In the place of another one it takes
+   * the time to rewrite the keyspace.
+   */
   setMergeOperator(name: string): Promise<void>
 
   /** Compacts the tables that hold the keys from `start` to `end`. */

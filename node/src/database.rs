@@ -232,7 +232,7 @@ impl Database {
     #[napi]
     pub fn set_merge_operator(&self, name: String) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
-        run(move || Ok(call?.keyspace.set_merge_operator(built_in_operator(&name)?)?))
+        run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
     }
 
     /// Compacts a range.

@@ -390,7 +390,7 @@ impl Keyspace {
     }
 
     /// Gives the keyspace a merge operator: the name of a built-in one, or an object like
-    /// `MergeOperator`.
+    /// `MergeOperator`. In the place of another one it takes the time to rewrite the keyspace.
     ///
     /// >>> import esker, tempfile
     /// >>> with esker.open(tempfile.mkdtemp()) as db:
@@ -402,7 +402,7 @@ impl Keyspace {
     /// b'7'
     fn set_merge_operator(slf: &Bound<'_, Self>, merge_operator: &Bound<'_, PyAny>) -> PyResult<()> {
         let operator = merge::operator(merge_operator)?;
-        run(slf, |keyspace| keyspace.set_merge_operator(operator))
+        run(slf, |keyspace| keyspace.set_shared_merge_operator(operator))
     }
 
     /// Notes from here on whether keys that begin with `prefix` are written.

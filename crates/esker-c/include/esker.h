@@ -765,9 +765,10 @@ esker_code esker_keyspace_options_destroy(esker_keyspace_options *options);
 
 /*
  Gives a keyspace the merge operator that these options have, of which nothing else is used.
- Durable when it returns. Does nothing where the keyspace has an operator of that name, but
- supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none,
- and where the keyspace has another one that the engine does not replace.
+ Durable when it returns. In the place of another one it takes the time to rewrite the keyspace,
+ whose operands are combined first. Does nothing where the keyspace has an operator of that name,
+ but supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have
+ none, and where operands cannot be combined, as where an iterator sees what is below them.
  */
 esker_code esker_keyspace_set_merge_operator(esker_keyspace *keyspace,
                                              const esker_keyspace_options *options);

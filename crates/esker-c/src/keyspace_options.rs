@@ -76,9 +76,10 @@ pub(crate) fn keyspace_options_or_default(options: *const esker_keyspace_options
 }
 
 /// Gives a keyspace the merge operator that these options have, of which nothing else is used.
-/// Durable when it returns. Does nothing where the keyspace has an operator of that name, but
-/// supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have none,
-/// and where the keyspace has another one that the engine does not replace.
+/// Durable when it returns. In the place of another one it takes the time to rewrite the keyspace,
+/// whose operands are combined first. Does nothing where the keyspace has an operator of that name,
+/// but supply it if the keyspace was opened without. ESKER_INVALID_ARGUMENT if the options have
+/// none, and where operands cannot be combined, as where an iterator sees what is below them.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_keyspace_set_merge_operator(
     keyspace: *mut esker_keyspace,
@@ -88,7 +89,7 @@ pub extern "C" fn esker_keyspace_set_merge_operator(
         let keyspace = esker_keyspace::get(keyspace)?;
         let operator = esker_keyspace_options::get(options)?.0.wait().operator.clone();
         let none = || Failure::invalid("the options have no merge operator; give them one first");
-        Ok(keyspace.0.set_merge_operator(operator.ok_or_else(none)?)?)
+        Ok(keyspace.0.set_shared_merge_operator(operator.ok_or_else(none)?)?)
     })
 }
 

@@ -3,7 +3,6 @@
 
 use std::any::TypeId;
 use std::fmt;
-use std::sync::Arc;
 
 mod bitwise;
 mod built_in;
@@ -147,38 +146,6 @@ pub trait MergeOperator: Send + Sync + 'static {
     #[doc(hidden)]
     fn operator_type(&self, _: internal::OnlyHere) -> TypeId {
         TypeId::of::<Self>()
-    }
-}
-
-/// An operator that is shared is the operator itself.
-impl MergeOperator for Arc<dyn MergeOperator> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn full_merge(
-        &self,
-        key: &[u8],
-        existing: Option<&[u8]>,
-        operands: &[&[u8]],
-    ) -> Result<Option<Vec<u8>>, MergeError> {
-        (**self).full_merge(key, existing, operands)
-    }
-
-    fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        (**self).partial_merge(key, older, newer)
-    }
-
-    fn may_delete(&self) -> bool {
-        (**self).may_delete()
-    }
-
-    fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
-        (**self).check_operand(operand)
-    }
-
-    fn operator_type(&self, only_here: internal::OnlyHere) -> TypeId {
-        (**self).operator_type(only_here)
     }
 }
 
