@@ -92,6 +92,9 @@ pub struct Serve {
     /// How many clients may be connected
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_clients: usize,
+    /// How many threads serve connections; more than one pay where there are many processors
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    io_threads: u16,
     /// After how many seconds without a request a client is disconnected; 0 is never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     timeout: u64,
@@ -245,6 +248,7 @@ impl Serve {
             databases: usize::from(self.databases),
             password,
             max_clients: self.max_clients,
+            io_threads: usize::from(self.io_threads),
             sync: match self.sync {
                 Sync::Always => SyncPolicy::Always,
                 Sync::Everysec => SyncPolicy::EverySecond,

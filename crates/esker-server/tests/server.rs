@@ -233,9 +233,21 @@ fn watched_keys() {
 
 #[test]
 fn increments_of_many_clients_add_up() {
+    increments_add_up(1);
+}
+
+#[test]
+fn increments_add_up_with_more_threads() {
+    increments_add_up(3);
+}
+
+fn increments_add_up(io_threads: usize) {
     const CLIENTS: usize = 8;
     const EACH: usize = 200;
-    let server = TestServer::with(|config| config.sync = SyncPolicy::Always);
+    let server = TestServer::with(|config| {
+        config.sync = SyncPolicy::Always;
+        config.io_threads = io_threads;
+    });
     let address = server.server().address().expect("it listens");
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {

@@ -18,9 +18,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -48,15 +46,15 @@ struct Jobs {
 type Endings = mpsc::UnboundedReceiver<Ending>;
 
 /// Executes what comes until it is told to stop.
-pub fn run(shared: Arc<Shared>, node: Arc<Node>, runtime: &Handle, messages: &Receiver<Message>) {
+pub async fn run(shared: Arc<Shared>, node: Arc<Node>, mut messages: mpsc::UnboundedReceiver<Message>) {
     let jobs = Arc::new(Jobs { shared, node, endings: Mutex::default() });
-    while let Ok(message) = messages.recv() {
+    while let Some(message) = messages.recv().await {
         match message {
             Message::Run(job) => {
                 // Before the job begins: its connection may be released at once, and only once.
                 let (sender, endings) = mpsc::unbounded_channel();
                 jobs.endings.lock().insert(job.session.client.id, sender);
-                drop(runtime.spawn(Arc::clone(&jobs).execute(job, endings)));
+                drop(tokio::spawn(Arc::clone(&jobs).execute(job, endings)));
             }
             Message::Release(id) => jobs.end(id, Ending::Gone),
             // What a session watches is with the session.

@@ -66,6 +66,9 @@ pub struct Config {
     pub password: Option<String>,
     /// How many clients may be connected.
     pub max_clients: usize,
+    /// How many threads read requests, execute them, and write replies. Commands are executed one
+    /// after the other, whatever the number; see `doc/server.md`.
+    pub io_threads: usize,
     /// When the log is synced.
     pub sync: SyncPolicy,
     /// After how many seconds without a request a client is disconnected; never if 0.
@@ -94,6 +97,7 @@ impl Config {
             databases: 16,
             password: None,
             max_clients: 10_000,
+            io_threads: 1,
             sync: SyncPolicy::EverySecond,
             timeout_seconds: 0,
             query_buffer_bytes: 1 << 30,

@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 /// The requests of a job at most: others get their turn between.
@@ -21,6 +21,8 @@ const JOB_BYTES: usize = 4 << 20;
 const READ_BYTES: usize = 64 << 10;
 /// How long a client may take to hear that its connection ends.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a client that was refused may go on sending.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// A connection with its stream.
 #[derive(Debug)]
@@ -28,14 +30,29 @@ struct Connection<S> {
     stream: S,
     client: Arc<Client>,
     shared: Arc<Shared>,
-    executor: Sender<Message>,
+    executor: UnboundedSender<Message>,
     parser: RequestParser,
     input: BytesMut,
     is_at_end: bool,
+    /// Whether the client was told of an error while it may still send what is not read any more.
+    is_refused: bool,
+}
+
+/// Says goodbye to a client that may still send: a connection that is closed with input that nobody
+/// has read is reset, and what was written last is lost with it.
+pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    let drain = async {
+        stream.shutdown().await?;
+        let mut ignored = vec![0; READ_BYTES];
+        while stream.read(&mut ignored).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // It is the client's own loss.
+    let _ = tokio::time::timeout(LINGER, drain).await;
 }
 
 /// Serves a connection until it ends.
-pub async fn serve<S>(stream: S, client: Arc<Client>, shared: Arc<Shared>, executor: Sender<Message>)
+pub async fn serve<S>(stream: S, client: Arc<Client>, shared: Arc<Shared>, executor: UnboundedSender<Message>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -44,15 +61,28 @@ where
     let session = Box::new(Session::new(Arc::clone(&client), Arc::clone(&shared)));
     let mut held = Held { session: Some(session), executor: executor.clone() };
     let (parser, input) = (RequestParser::default(), BytesMut::new());
-    let mut connection =
-        Connection { stream, client, shared: Arc::clone(&shared), executor, parser, input, is_at_end: false };
+    let mut connection = Connection {
+        stream,
+        client,
+        shared: Arc::clone(&shared),
+        executor,
+        parser,
+        input,
+        is_at_end: false,
+        is_refused: false,
+    };
     if let Err(error) = connection.run(&mut held).await {
         tracing::debug!(id, %error, "a connection has failed");
     }
     drop(held);
-    // With TLS there is something to say, which a client that reads nothing would hold up for ever.
-    let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
-    shared.disconnect(id);
+    if connection.is_refused {
+        shared.disconnect(id);
+        refuse(&mut connection.stream).await;
+    } else {
+        // With TLS there is something to say, which a client that reads nothing would hold up.
+        let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
+        shared.disconnect(id);
+    }
     tracing::debug!(id, "a client has gone");
 }
 
@@ -60,7 +90,7 @@ where
 #[derive(Debug)]
 struct Held {
     session: Option<Box<Session>>,
-    executor: Sender<Message>,
+    executor: UnboundedSender<Message>,
 }
 
 impl Drop for Held {
@@ -86,6 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let error = if requests.is_empty() { self.parse(session, &mut requests) } else { None };
             if requests.is_empty() {
                 if let Some(error) = error {
+                    self.is_refused = true;
                     encode(&mut session.output, session.protocol, &Reply::error(error));
                     return self.write(session).await;
                 }
@@ -103,6 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Ok(());
             }
             if let Some(error) = error.filter(|_| requests.is_empty()) {
+                self.is_refused = true;
                 encode(&mut session.output, session.protocol, &Reply::error(error));
                 return self.write(session).await;
             }
@@ -229,9 +261,9 @@ mod tests {
     use crate::server::config::Config;
     use std::net::SocketAddr;
     use std::pin::Pin;
-    use std::sync::mpsc;
     use std::task::{Context, Poll};
     use tokio::io::{DuplexStream, ReadBuf};
+    use tokio::sync::mpsc;
 
     /// A stream with a buffer that takes everything and that the other side never empties.
     struct Stalled(DuplexStream);
@@ -267,17 +299,38 @@ mod tests {
         let shared = Arc::new(Shared::new(Config::new("data"), 1));
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
         let client = shared.connect(address, address).unwrap();
-        let (messages, received) = mpsc::channel();
+        let (messages, mut received) = mpsc::unbounded_channel();
         let (ours, mut theirs) = tokio::io::duplex(1024);
         runtime.block_on(theirs.write_all(b"PING\r\n")).unwrap();
         let served = runtime.spawn(serve(Stalled(ours), Arc::clone(&client), Arc::clone(&shared), messages));
-        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        let Message::Run(mut job) = received.blocking_recv().unwrap() else { panic!("no request") };
         job.session.output.extend_from_slice(b"+PONG\r\n");
         let finished = Finished { session: job.session, requests: job.requests };
         assert!(job.done.send(finished).is_ok());
         client.kill();
         runtime.block_on(served).unwrap();
         assert!(shared.clients.lock().is_empty());
+    }
+
+    /// A client that is refused hears why, although it goes on sending.
+    #[test]
+    fn a_refused_client_hears_why() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let client = shared.connect(address, address).unwrap();
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        let served = runtime.spawn(serve(ours, client, shared, mpsc::unbounded_channel().0));
+        let mut request = b"*1\r\n$999999999999\r\n".to_vec();
+        request.resize(100_000, b'x');
+        let mut reply = Vec::new();
+        runtime.block_on(async {
+            theirs.write_all(&request).await.unwrap();
+            theirs.read_to_end(&mut reply).await.unwrap();
+        });
+        assert_eq!(&reply[..], b"-ERR Protocol error: invalid bulk length\r\n");
+        drop(theirs);
+        runtime.block_on(served).unwrap();
     }
 
     /// What a session watches is forgotten also if its replies cannot be written.
@@ -287,16 +340,16 @@ mod tests {
         let shared = Arc::new(Shared::new(Config::new("data"), 1));
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
         let client = shared.connect(address, address).unwrap();
-        let (messages, received) = mpsc::channel();
+        let (messages, mut received) = mpsc::unbounded_channel();
         let (ours, mut theirs) = tokio::io::duplex(1024);
         runtime.block_on(theirs.write_all(b"WATCH a\r\n")).unwrap();
         runtime.spawn(serve(ours, client, shared, messages));
-        let Message::Run(mut job) = received.recv().unwrap() else { panic!("no request") };
+        let Message::Run(mut job) = received.blocking_recv().unwrap() else { panic!("no request") };
         drop(theirs);
         job.session.output.extend_from_slice(b"+OK\r\n");
         let finished = Finished { session: job.session, requests: job.requests };
         assert!(job.done.send(finished).is_ok());
-        let found: Vec<Message> = received.iter().collect();
+        let found: Vec<Message> = std::iter::from_fn(|| received.blocking_recv()).collect();
         assert!(found.iter().any(|message| matches!(message, Message::Forget(_))), "{found:?}");
     }
 }

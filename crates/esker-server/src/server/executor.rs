@@ -1,4 +1,4 @@
-//! The thread that executes commands: those of all connections, one after the other.
+//! The task that executes commands: those of all connections, one after the other.
 //!
 //! What has come together is a batch: one transaction of the engine, one sync where the policy asks
 //! for one, and the replies go out after it. So every command and every EXEC is atomic, all of them
@@ -16,9 +16,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
 /// Commands of a connection, which goes along with its session and gets it back.
 #[derive(Debug)]
@@ -142,7 +144,7 @@ fn sweep_pause(swept: usize, took: Duration) -> Duration {
     if swept < SWEPT { SWEEP_EVERY } else { SWEEP_EVERY.min(took * SWEEP_SHARE) }
 }
 
-/// The thread's state.
+/// The task's state.
 #[derive(Debug)]
 pub struct Executor {
     execution: Execution,
@@ -170,13 +172,13 @@ impl Executor {
     }
 
     /// Executes what comes until it is told to stop, and returns the database.
-    pub fn run(mut self, messages: &Receiver<Message>) -> Execution {
+    pub async fn run(mut self, mut messages: UnboundedReceiver<Message>) -> Execution {
         loop {
-            let mut next = match messages.recv_timeout(self.patience()) {
-                Ok(message) => Some(message),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Message::Stop),
-            };
+            // Without a sender nothing comes any more.
+            let received = timeout(self.patience(), messages.recv()).await;
+            let mut next = received.map_or(None, |message| Some(message.unwrap_or(Message::Stop)));
+            // Connections that have requests already give theirs first: they join the batch.
+            yield_now().await;
             self.execution.begin();
             let mut is_stopped = false;
             if self.execution.now_ms() >= self.sweep_at_ms {
@@ -337,7 +339,7 @@ mod tests {
     use esker::env::mem::MemEnv;
     use std::io::ErrorKind;
     use std::net::SocketAddr;
-    use std::sync::mpsc;
+    use tokio::sync::mpsc;
 
     const BEGIN_MS: u64 = 1_700_000_000_000;
 
@@ -374,12 +376,13 @@ mod tests {
         execution.begin();
         assert_eq!(execution.sweep(usize::MAX), 1);
         execution.commit(false).unwrap_err();
-        let (messages, received) = mpsc::channel();
+        let (messages, received) = mpsc::unbounded_channel();
         let (done, mut finished) = oneshot::channel();
         let requests = VecDeque::from([vec![Bytes::from("GET"), Bytes::from("a")]]);
         messages.send(Message::Run(Job { session, requests, done })).unwrap();
         drop(messages);
-        let _execution = Executor::new(execution, shared).run(&received);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _execution = runtime.block_on(Executor::new(execution, shared).run(received));
         assert_eq!(&finished.try_recv().unwrap().session.output[..], b"$1\r\n1\r\n");
     }
 }

@@ -111,6 +111,7 @@ fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {
         ("hash-max-listpack-value", settings.thresholds.hash_value_bytes.to_string()),
         ("hash-max-ziplist-entries", settings.thresholds.hash_entries.to_string()),
         ("hash-max-ziplist-value", settings.thresholds.hash_value_bytes.to_string()),
+        ("io-threads", config.io_threads.to_string()),
         ("list-compress-depth", settings.thresholds.list_compress_depth.to_string()),
         ("list-max-listpack-size", settings.thresholds.list_listpack_size.to_string()),
         ("list-max-ziplist-size", settings.thresholds.list_listpack_size.to_string()),

@@ -16,12 +16,14 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task;
 use tokio_rustls::TlsAcceptor;
 
 /// How long connections may take to finish what they have begun, when the server stops.
@@ -32,9 +34,12 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Server {
     runtime: Runtime,
     shared: Arc<Shared>,
-    messages: Sender<Message>,
-    executor: JoinHandle<()>,
+    messages: UnboundedSender<Message>,
+    /// Gives back the database of a server on its own.
+    executor: task::JoinHandle<Option<Execution>>,
     store: Store,
+    /// Answers requests for metrics, also while a command takes long.
+    observer: Option<Runtime>,
     /// Closed when the last connection has ended.
     connections: (tokio::sync::mpsc::Sender<()>, tokio::sync::mpsc::Receiver<()>),
     addresses: Addresses,
@@ -45,11 +50,9 @@ pub struct Server {
 enum Store {
     /// The database of a server on its own.
     Database {
-        /// Gives it back when it has ended.
-        ended: mpsc::Receiver<Execution>,
         syncer: JoinHandle<()>,
         /// Ends the syncer when it is dropped.
-        syncing: Sender<()>,
+        syncing: mpsc::Sender<()>,
     },
     /// The node of a cluster, on threads of its own: however many clients there are, the signs of
     /// life between nodes come in time.
@@ -69,9 +72,12 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Threads for connections.
-fn runtime_of(name: &str) -> Result<Runtime, ServerError> {
-    let workers = thread::available_parallelism().map_or(1, |count| count.get().min(4));
+/// As many threads as there are processors, up to this.
+fn processors(most: usize) -> usize {
+    thread::available_parallelism().map_or(1, |count| count.get().min(most))
+}
+
+fn runtime_of(name: &str, workers: usize) -> Result<Runtime, ServerError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(workers).enable_all().thread_name(name).build().map_err(system("cannot start threads"))
 }
@@ -94,13 +100,16 @@ impl Server {
         if config.listen.is_none() && config.tls.is_none() {
             return Err(ServerError::Config("the server listens nowhere; give it an address, or files of TLS".into()));
         }
+        if config.io_threads == 0 {
+            return Err(ServerError::Config("there must be a thread at least that serves connections".into()));
+        }
         let acceptor = config.tls.as_ref().map(|(_, files)| tls::acceptor(files)).transpose()?;
+        let runtime = runtime_of("esker-network", config.io_threads)?;
         let shared = Arc::new(Shared::new(config, random()));
-        let runtime = runtime_of("esker-network")?;
         let listeners = runtime.block_on(listen(&shared.config))?;
-        let (messages, received) = mpsc::channel();
+        let (messages, received) = unbounded_channel();
         let (executor, store, database) = match shared.config.cluster.clone() {
-            None => open_database(&shared, received)?,
+            None => open_database(&shared, &runtime, received)?,
             Some(cluster) => join_cluster(&shared, cluster, &runtime, received)?,
         };
         let connections = tokio::sync::mpsc::channel(1);
@@ -113,11 +122,9 @@ impl Server {
         if let Some(listener) = listeners.tls {
             runtime.spawn(accepting.clone().accept(listener, acceptor));
         }
-        if let Some(listener) = listeners.metrics {
-            runtime.spawn(accepting.answer(listener, database));
-        }
+        let observer = listeners.metrics.map(|listener| accepting.observe(listener, database)).transpose()?;
         tracing::info!(?addresses, directory = %shared.config.directory.display(), "the server is ready");
-        Ok(Server { runtime, shared, messages, executor, store, connections, addresses })
+        Ok(Server { runtime, shared, messages, executor, store, observer, connections, addresses })
     }
 
     /// Where clients connect without TLS.
@@ -170,7 +177,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::Close`] if the engine fails.
     pub fn stop(self) -> Result<(), ServerError> {
-        let Server { runtime, shared, messages, executor, store, connections, .. } = self;
+        let Server { runtime, shared, messages, executor, store, observer, connections, .. } = self;
         tracing::info!("the server stops");
         shared.stop();
         let (alive, mut ended) = connections;
@@ -186,57 +193,58 @@ impl Server {
         });
         // An executor that has stopped already stays so.
         let _ = messages.send(Message::Stop);
-        let joined = executor.join();
+        let joined = runtime.block_on(executor);
+        if let Some(observer) = observer {
+            observer.shutdown_timeout(GRACE);
+        }
         let closed = match store {
-            Store::Database { ended, syncer, syncing } => {
+            Store::Database { syncer, syncing } => {
                 drop(syncing);
                 let _ = syncer.join();
                 runtime.shutdown_timeout(GRACE);
-                // One that has panicked gives nothing back.
-                ended.try_recv().map_or(Ok(()), |execution| execution.close().map_err(ServerError::Close))
+                joined.map(|execution| execution.map_or(Ok(()), Execution::close).map_err(ServerError::Close))
             }
             Store::Node(running, node_runtime) => {
                 let stopped = node_runtime.block_on(running.stop());
                 node_runtime.shutdown_timeout(GRACE);
                 runtime.shutdown_timeout(GRACE);
-                stopped.map_err(ServerError::Cluster)
+                joined.map(|_| stopped.map_err(ServerError::Cluster))
             }
         };
-        if joined.is_err() {
+        closed.unwrap_or_else(|_| {
             let error = std::io::Error::other("it ended by a panic, which the log shows");
-            return Err(ServerError::System("the thread that executes commands".into(), error));
-        }
-        closed
+            Err(ServerError::System("the task that executes commands".into(), error))
+        })
     }
 }
 
 /// What executes commands, and what it executes them on.
-type Started = (JoinHandle<()>, Store, Database);
+type Started = (task::JoinHandle<Option<Execution>>, Store, Database);
 
-fn open_database(shared: &Arc<Shared>, received: mpsc::Receiver<Message>) -> Result<Started, ServerError> {
+fn open_database(
+    shared: &Arc<Shared>,
+    runtime: &Runtime,
+    received: UnboundedReceiver<Message>,
+) -> Result<Started, ServerError> {
     let execution = Execution::open(Arc::clone(shared), random()).map_err(ServerError::Open)?;
     let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
     let executor = Executor::new(execution, Arc::clone(shared));
-    let (end, ended) = mpsc::channel();
-    let executor = spawn_executor(shared, move || {
-        // A server that has gone closes nothing.
-        let _ = end.send(executor.run(&received));
-    })?;
+    let executor = spawn_executor(runtime, shared, async { Some(executor.run(received).await) });
     let (syncing, syncing_ends) = mpsc::channel();
     let shared = Arc::clone(shared);
     let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared, &syncing_ends))?;
-    Ok((executor, Store::Database { ended, syncer, syncing }, Arc::new(move || db.clone())))
+    Ok((executor, Store::Database { syncer, syncing }, Arc::new(move || db.clone())))
 }
 
 fn join_cluster(
     shared: &Arc<Shared>,
     cluster: ClusterConfig,
     runtime: &Runtime,
-    received: mpsc::Receiver<Message>,
+    received: UnboundedReceiver<Message>,
 ) -> Result<Started, ServerError> {
     let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
     let started = cluster::start(directory, cluster, (*databases, *memory_budget_bytes), random());
-    let node_runtime = runtime_of("esker-cluster")?;
+    let node_runtime = runtime_of("esker-cluster", processors(4))?;
     let running = node_runtime.block_on(started).map_err(|error| match error {
         StartError::Diverged(why) => ServerError::Diverged(why),
         StartError::Failed(why) => ServerError::Cluster(why),
@@ -244,8 +252,11 @@ fn join_cluster(
     let node = Arc::clone(&running.node);
     // It is set once, here.
     let _ = shared.cluster.set(Arc::clone(&node));
-    let (jobs, handle, shared_too) = (Arc::clone(&node), runtime.handle().clone(), Arc::clone(shared));
-    let executor = spawn_executor(shared, move || cluster_jobs::run(shared_too, jobs, &handle, &received))?;
+    let jobs = cluster_jobs::run(Arc::clone(shared), Arc::clone(&node), received);
+    let executor = spawn_executor(runtime, shared, async {
+        jobs.await;
+        None
+    });
     Ok((executor, Store::Node(running, node_runtime), Arc::new(move || node.database().db().clone())))
 }
 
@@ -262,26 +273,27 @@ pub fn run(mut config: Config) -> Result<(), ServerError> {
     waited.and(stopped)
 }
 
-/// Has the server stop when the thread that holds it panics: [`Server::stop`] returns the error.
+/// Has the server stop when the task that holds it panics: [`Server::stop`] returns the error.
 struct StopAtPanic(Arc<Shared>);
 
 impl Drop for StopAtPanic {
     fn drop(&mut self) {
         if thread::panicking() {
-            tracing::error!("the thread that executes commands has panicked; the server stops");
+            tracing::error!("the task that executes commands has panicked; the server stops");
             self.0.stop();
         }
     }
 }
 
 fn spawn_executor<T: Send + 'static>(
+    runtime: &Runtime,
     shared: &Arc<Shared>,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, ServerError> {
+    body: impl Future<Output = T> + Send + 'static,
+) -> task::JoinHandle<T> {
     let guard = StopAtPanic(Arc::clone(shared));
-    spawn("esker-executor", move || {
+    runtime.spawn(async {
         let _guard = guard;
-        body()
+        body.await
     })
 }
 
@@ -320,15 +332,17 @@ async fn signalled() -> std::io::Result<()> {
 struct Listeners {
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
-    metrics: Option<TcpListener>,
+    metrics: Option<std::net::TcpListener>,
 }
 
 impl Listeners {
     fn addresses(&self) -> Result<Addresses, ServerError> {
+        let unknown = || system("cannot tell the address");
         let address = |listener: &Option<TcpListener>| {
-            listener.as_ref().map(TcpListener::local_addr).transpose().map_err(system("cannot tell the address"))
+            listener.as_ref().map(TcpListener::local_addr).transpose().map_err(unknown())
         };
-        Ok(Addresses { plain: address(&self.plain)?, tls: address(&self.tls)?, metrics: address(&self.metrics)? })
+        let metrics = self.metrics.as_ref().map(std::net::TcpListener::local_addr).transpose();
+        Ok(Addresses { plain: address(&self.plain)?, tls: address(&self.tls)?, metrics: metrics.map_err(unknown())? })
     }
 }
 
@@ -339,14 +353,16 @@ async fn listen(config: &Config) -> Result<Listeners, ServerError> {
         bound.map(Some).map_err(system(format!("cannot listen at {address}; choose another address or port")))
     }
     let tls = config.tls.as_ref().map(|(address, _)| *address);
-    Ok(Listeners { plain: at(config.listen).await?, tls: at(tls).await?, metrics: at(config.metrics).await? })
+    let metrics = at(config.metrics).await?.map(TcpListener::into_std).transpose();
+    let metrics = metrics.map_err(system("cannot listen for requests for metrics"))?;
+    Ok(Listeners { plain: at(config.listen).await?, tls: at(tls).await?, metrics })
 }
 
 /// What accepts connections.
 #[derive(Clone)]
 struct Accepting {
     shared: Arc<Shared>,
-    messages: Sender<Message>,
+    messages: UnboundedSender<Message>,
     /// Held by every connection.
     alive: tokio::sync::mpsc::Sender<()>,
 }
@@ -380,7 +396,7 @@ impl Accepting {
         let local_address = stream.local_addr().unwrap_or(address);
         let Some(client) = self.shared.connect(address, local_address) else {
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
-            return;
+            return connection::refuse(&mut stream).await;
         };
         // Replies are written whole.
         let _ = stream.set_nodelay(true);
@@ -398,10 +414,17 @@ impl Accepting {
         self.shared.disconnect(id);
     }
 
-    async fn answer(self, listener: TcpListener, database: Database) {
-        while let Some((stream, _)) = self.next(&listener).await {
-            tokio::spawn(http::answer(stream, Arc::clone(&self.shared), Arc::clone(&database)));
-        }
+    /// Answers requests for metrics, on a thread of its own.
+    fn observe(self, listener: std::net::TcpListener, database: Database) -> Result<Runtime, ServerError> {
+        let runtime = runtime_of("esker-metrics", 1)?;
+        let _entered = runtime.enter();
+        let listener = TcpListener::from_std(listener).map_err(system("cannot listen for requests for metrics"))?;
+        runtime.spawn(async move {
+            while let Some((stream, _)) = self.next(&listener).await {
+                tokio::spawn(http::answer(stream, Arc::clone(&self.shared), Arc::clone(&database)));
+            }
+        });
+        Ok(runtime)
     }
 }
 
@@ -414,8 +437,9 @@ mod tests {
     fn a_panic_of_the_executor_stops_the_server() {
         for panics in [true, false] {
             let shared = Arc::new(Shared::new(Config::new("data"), 1));
-            let executor = spawn_executor(&shared, move || assert!(!panics, "a planted panic")).unwrap();
-            assert_eq!(executor.join().is_err(), panics);
+            let runtime = runtime_of("test", 1).unwrap();
+            let executor = spawn_executor(&runtime, &shared, async move { assert!(!panics, "a planted panic") });
+            assert_eq!(runtime.block_on(executor).is_err(), panics);
             assert_eq!(shared.is_stopping(), panics);
         }
     }

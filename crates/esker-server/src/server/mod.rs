@@ -1,4 +1,4 @@
-//! The server: sessions, the thread that executes commands, connections.
+//! The server: sessions, the task that executes commands, connections.
 
 mod client_commands;
 mod cluster_commands;
