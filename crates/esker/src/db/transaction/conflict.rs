@@ -206,7 +206,7 @@ impl Question<'_> {
         {
             self.look_at_ranges(table.range_tombstones(), snapshot)?;
         }
-        for key in self.part.reads.keys.iter().chain(self.part.writes.keys()) {
+        for key in self.part.reads.keys.iter().chain(self.part.writes.keys().map(Vec::as_slice)) {
             if newest(&memtables, &runs, key, answered)? > snapshot {
                 return Err(self.conflict(key));
             }
@@ -239,16 +239,19 @@ impl Question<'_> {
         for fragment in tombstones.fragments().iter().filter(newer) {
             let Fragment { start, end, .. } = &**fragment;
             let order = self.order();
-            let scanned =
-                self.intervals.iter().filter(|interval| interval.ends_behind(order, start)).map(|found| &found.start);
+            let scanned = self
+                .intervals
+                .iter()
+                .filter(|interval| interval.ends_behind(order, start))
+                .map(|found| found.start.as_slice());
             let key = if order.is_bytewise() {
-                let read = self.part.reads.keys.range(start.clone()..).next();
-                let written = self.part.writes.range(start.clone()..).next().map(|(key, _)| key);
+                let read = self.part.reads.keys.first_from(start);
+                let written = self.part.writes.range(start.clone()..).next().map(|(key, _)| key.as_slice());
                 let mut met = read.into_iter().chain(written).chain(scanned);
                 met.find(|key| order.is_before_end(key, end))
             } else {
                 // Both are sorted by their bytes.
-                let keys = self.part.reads.keys.iter().chain(self.part.writes.keys());
+                let keys = self.part.reads.keys.iter().chain(self.part.writes.keys().map(Vec::as_slice));
                 let mut met = keys.filter(|key| !order.less(key, start)).chain(scanned);
                 met.find(|key| order.is_before_end(key, end))
             };

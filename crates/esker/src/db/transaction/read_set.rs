@@ -1,7 +1,7 @@
 //! What a transaction has read of one keyspace: keys, and ranges as far as they were passed.
 
 use crate::base::key_order::KeyOrder;
-use std::collections::BTreeSet;
+use crate::db::transaction::read_keys::ReadKeys;
 use std::ops::Bound;
 
 /// Keys from `start` on and before `end`, or to the last one.
@@ -105,7 +105,7 @@ fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 pub struct ReadSet {
     order: KeyOrder,
     /// The keys looked up, whether they were there or not.
-    pub keys: BTreeSet<Vec<u8>>,
+    pub keys: ReadKeys,
     scans: Vec<ScannedRange>,
 }
 

@@ -129,9 +129,7 @@ impl Transaction {
                 return Ok(None);
             }
             // Noted first: a read that fails has seen something, too.
-            if !reads.keys.contains(key) {
-                reads.keys.insert(key.to_vec());
-            }
+            reads.keys.insert(key);
             return get::get(&inner, keyspace, key, point);
         };
         let in_snapshot = match pending.needs_snapshot() {
@@ -163,9 +161,7 @@ impl Transaction {
             return Ok(None);
         }
         // Noted first: a read that fails has seen something, too.
-        if !reads.keys.contains(key) {
-            reads.keys.insert(key.to_vec());
-        }
+        reads.keys.insert(key);
         get::expires_at(&inner, keyspace, key, point)
     }
 
