@@ -350,6 +350,23 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn check_mapping(&self) -> Result<()>;
+    /// Says that these bytes of the mapping are about to be read, so that the system may load those
+    /// that are not in memory, without waiting for them. An environment may ignore it, as this
+    /// default does. The mapping is otherwise read in single pages, here and there. A file that
+    /// passes on the mapping of another passes on this call, too.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// let file = env.open(Path::new("note"))?;
+    /// file.will_read(0, file.len());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn will_read(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
 }
 
 /// See [`mapping_fault_seen`].

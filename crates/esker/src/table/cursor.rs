@@ -2,6 +2,7 @@
 //! prefix that is already there.
 
 use super::block::{Block, EXPIRIES, KEY_OFFSETS, KINDS, Layout, SEQUENCES, copy_short};
+use super::look_ahead::LookAhead;
 use super::reader::Table;
 use super::source::{Passing, ReadAhead};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
@@ -32,6 +33,7 @@ pub struct TableCursor {
     table: Arc<Table>,
     fill_cache: bool,
     ahead: ReadAhead,
+    look_ahead: LookAhead,
     /// Bytes of blocks passed since the last seek, here and in the tables before.
     passed: usize,
     /// Memory for the next block.
@@ -75,6 +77,7 @@ impl TableCursor {
             table,
             fill_cache,
             ahead: ReadAhead::default(),
+            look_ahead: LookAhead::default(),
             passed: 0,
             spare: Vec::new(),
             prepared: None,
@@ -252,7 +255,21 @@ impl TableCursor {
         }
         self.passed = self.passed.saturating_add(self.bytes().len());
         let number = if backward { self.number.checked_sub(1) } else { self.number.checked_add(1) };
+        self.look_ahead(number, backward);
         self.start_block(number, backward)
+    }
+
+    /// Names what comes behind the next block, where the system would not find out by itself.
+    fn look_ahead(&mut self, number: Option<usize>, backward: bool) {
+        if !self.fill_cache || !self.table.mapped {
+            return;
+        }
+        let Some(handle) = number.and_then(|number| self.table.index.handle(number)) else { return };
+        let block = handle.offset..handle.offset.saturating_add(handle.bytes);
+        let end = self.table.index.data_end();
+        if let Some(range) = self.look_ahead.next(block, self.passed as u64, backward, end) {
+            self.table.file.0.will_read(range.start, range.end - range.start);
+        }
     }
 
     fn seek_in(&mut self, number: usize, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -302,6 +319,7 @@ impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.failure = None;
         self.passed = 0;
+        self.look_ahead.clear();
         let prepared = self.prepared.take().filter(|_| sequence == MAX_SEQUENCE);
         let number = prepared.unwrap_or_else(|| self.table.index.find(key, sequence));
         if number >= self.table.index.len() {

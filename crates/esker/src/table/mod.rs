@@ -15,6 +15,7 @@ mod format;
 mod found_entry;
 mod index;
 mod keyspace;
+mod look_ahead;
 mod mapped;
 mod policy_filter;
 mod reader;

@@ -118,6 +118,10 @@ impl ReadFile for Opened<Arc<dyn ReadFile>> {
         (self.told)("ReadFile::check_mapping");
         self.called.check_mapping()
     }
+    fn will_read(&self, offset: u64, bytes: u64) {
+        (self.told)("ReadFile::will_read");
+        self.called.will_read(offset, bytes);
+    }
 }
 
 impl WriteFile for Opened<Box<dyn WriteFile>> {

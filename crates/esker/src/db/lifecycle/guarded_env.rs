@@ -163,6 +163,12 @@ impl ReadFile for Guarded<Fixed<dyn ReadFile>> {
         let _inside = self.caller.enter()?;
         self.called.file.check_mapping()
     }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        // Whoever may not call it does without.
+        let Ok(_inside) = self.caller.enter() else { return };
+        self.called.file.will_read(offset, bytes);
+    }
 }
 
 impl WriteFile for Guarded<Box<dyn WriteFile>> {

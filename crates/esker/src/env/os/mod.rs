@@ -300,6 +300,10 @@ impl ReadFile for OsReadFile {
             _ => Ok(()),
         }
     }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.file.will_read(offset, bytes);
+    }
 }
 
 #[derive(Debug)]

@@ -29,6 +29,26 @@ impl Positioned {
         self.file.sync_data()
     }
 
+    /// Has the system load a range that is about to be read, if its middle is not in memory: its
+    /// ends share pages with what was read before or behind it. The call that loads looks at every
+    /// page, which a scan of what is in memory would notice; the one that asks does not wait. Where
+    /// a system has neither, a scan waits for each page.
+    pub(super) fn will_read(&self, offset: u64, bytes: u64) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            use rustix::fs::{Advice, fadvise};
+            use rustix::io::{ReadWriteFlags, preadv2};
+            let mut byte = [0];
+            let (mut buffer, middle) = ([io::IoSliceMut::new(&mut byte)], offset + bytes / 2);
+            if preadv2(&self.file, &mut buffer, middle, ReadWriteFlags::NOWAIT).is_err() {
+                // An error shows again when the bytes are read.
+                let _ = fadvise(&self.file, offset, std::num::NonZeroU64::new(bytes), Advice::WillNeed);
+            }
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = (offset, bytes);
+    }
+
     pub(super) fn file_bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

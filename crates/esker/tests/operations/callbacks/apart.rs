@@ -4,6 +4,7 @@ use super::calls::{self, is_right};
 use super::hook::{FOR_EVER, Own, Site};
 use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, Machine, keyspace, wait_until};
+use esker::env::mem::MemEnv;
 use esker::{Db, Error, Options, Result};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -35,6 +36,43 @@ fn every_call_works_where_a_listener_hears_that_it_has_missed_something() {
     site.hook.arm("EventListener::missed", Box::new(all), site.own());
     go_on.send(()).unwrap();
     wait_until("all calls are made", || site.hook.was_called() && site.hook.has_returned());
+}
+
+/// An environment hears what a long scan of mapped tables will read, in both directions, and no
+/// short one; what it does with the database meanwhile works or is refused.
+#[test]
+fn scans_say_what_they_will_read() {
+    let env = MemEnv::new();
+    env.map_files();
+    let (told, own) = (Arc::new(AtomicUsize::new(0)), Arc::new(OnceLock::<Db>::new()));
+    let (count, database) = (Arc::clone(&told), Arc::clone(&own));
+    let tell = move |call| {
+        if call == "ReadFile::will_read" {
+            count.fetch_add(1, SeqCst);
+            let k = database.get().unwrap().existing_keyspace("plain").unwrap();
+            for result in
+                [k.get([0; 4]).map(drop), k.put("new", "1"), k.iter().next().map_or(Ok(()), |pair| pair.map(drop))]
+            {
+                assert!(matches!(result, Ok(()) | Err(Error::InCallback { .. })), "{result:?}");
+            }
+        }
+    };
+    let env = Telling { told: Arc::new(tell), called: Arc::new(env) as _ };
+    let db = Db::open(DIRECTORY, Options::default().env(Arc::new(env))).unwrap();
+    assert!(own.set(db.clone()).is_ok());
+    let k = keyspace(&db, "plain");
+    for number in 0..2000u32 {
+        k.put(number.to_be_bytes(), [number as u8; 200]).unwrap();
+    }
+    db.flush().unwrap();
+    assert_eq!(k.iter().take(10).count(), 10);
+    assert_eq!(told.load(SeqCst), 0);
+    assert!(k.iter().count() >= 2000);
+    let forward = told.swap(0, SeqCst);
+    assert!(k.iter().rev().count() >= 2000);
+    let backward = told.load(SeqCst);
+    // Some 400 KiB, compressed.
+    assert!((1..20).contains(&forward) && (1..20).contains(&backward), "{forward} and {backward}");
 }
 
 type Use = fn(&Options) -> Result<()>;

@@ -13,6 +13,7 @@ const NO_WAYS: &[(&str, &str)] = &[
     ("WriteFile::is_empty", "never called"),
     ("LogFile::is_empty", "never called"),
     ("LogFile::read_at", "called by an opening: callbacks/apart.rs"),
+    ("ReadFile::will_read", "called by a long scan of a mapped table: callbacks/apart.rs"),
     #[cfg(not(unix))]
     ("ReadFile::check_mapping", "called once a page of a mapping could not be had: a fault of the system's own"),
     ("CompactionFilter::name", "asked when the options are shown"),
