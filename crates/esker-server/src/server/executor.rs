@@ -177,7 +177,9 @@ impl Executor {
             // Without a sender nothing comes any more.
             let received = timeout(self.patience(), messages.recv()).await;
             let mut next = received.map_or(None, |message| Some(message.unwrap_or(Message::Stop)));
-            // Connections that have requests already give theirs first: they join the batch.
+            // Connections that have requests join the batch: tokio asks the system which do, runs
+            // this task first, and then theirs.
+            yield_now().await;
             yield_now().await;
             self.execution.begin();
             let mut is_stopped = false;
