@@ -358,6 +358,22 @@ fn keys_expire_by_the_time_of_the_leader() {
     cluster.finish();
 }
 
+/// While a key expires in a long time only, time goes on in long steps: the log hardly grows, and
+/// clients see that the key has less time left.
+#[test]
+fn time_goes_on_in_steps() {
+    let cluster = Cluster::start(3, |_| {});
+    assert_eq!(cluster.line(2, "SET far 1 EX 100000"), "+OK");
+    let left_ms = || cluster.line(1, "PTTL far").strip_prefix(':').unwrap().parse::<u64>().unwrap();
+    let written = || cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let (before_ms, before) = (left_ms(), written());
+    wait_until(|| left_ms() + 5000 <= before_ms);
+    let (passed_ms, entries) = (before_ms - left_ms(), written() - before);
+    // By the time of the cluster: one a second, and some at a change of the leader.
+    assert!(entries <= passed_ms / 1000 + 5, "{entries} entries in {passed_ms} ms");
+    cluster.finish();
+}
+
 #[test]
 fn clients_of_redis_cluster_are_redirected() {
     let cluster = Cluster::start(3, |cluster| cluster.followers = Followers::Redirect);
