@@ -5,8 +5,9 @@
 //! replicas have the same state and the same replies. `esker-raft` stores the log and the state.
 //!
 //! Modules, each importing only from those above it: `address`, `dues`, `payload`, `notices`,
-//! `planted`, `slots`, `messages`; `config`, `commands`, `identity`, `transport`; `import`, `tls`, `peers`;
-//! `network`; `node`; `proposals`; `barrier`, `changes`, `ticks`; `status`; `requests`; `start`.
+//! `planted`, `slots`, `messages`; `config`, `commands`, `identity`, `transport`; `import`, `tls`,
+//! `peers`; `network`; `node`; `proposals`; `barrier`, `changes`, `ticks`; `status`; `requests`;
+//! `start`.
 
 mod address;
 mod barrier;
