@@ -21,7 +21,9 @@ Examples:
               --password-file secret
 
 The process ends on SIGTERM, SIGINT and SHUTDOWN, once the commands that it has begun are done. doc/server.md has the
-commands that there are.";
+commands that there are.
+Exit codes: 0 it was told to end; 1 it cannot start, or go on, and may be started again once that is mended; 2 wrong
+usage; 3 the state of the node is not that of the others: replace it.";
 
 /// When the log is synced.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -3,70 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/served.rs"]
+mod served;
 
-use common::{Sandbox, command, fails};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-
-/// A server, and a connection to it.
-struct Served {
-    child: Child,
-    address: String,
-}
-
-impl Served {
-    /// Starts a server, and reads its log until it says where it listens.
-    fn start(db: &str, more: &[&str]) -> Served {
-        let mut arguments = vec!["serve", db, "--listen", "127.0.0.1:0"];
-        // A node of a cluster has the port that others know.
-        if more.contains(&"--port") {
-            arguments.truncate(2);
-        }
-        arguments.extend(more);
-        let mut child =
-            command(&arguments).env_remove("ESKER_LOG").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("the server is ready") {
-            line.clear();
-            assert!(log.read_line(&mut line).unwrap() > 0, "the server has ended");
-        }
-        // The rest is read, so that the server is never held up by its log.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        let (_, rest) = line.split_once("plain: Some(").unwrap();
-        Served { child, address: rest.split(')').next().unwrap().to_string() }
-    }
-
-    fn connect(&self) -> TcpStream {
-        TcpStream::connect(&self.address).unwrap()
-    }
-
-    fn terminate(mut self) {
-        let ended = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        assert!(ended.success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Sends a line, and returns the first line of the reply.
-fn ask(stream: &mut TcpStream, line: &str) -> String {
-    stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
-    let mut reply = Vec::new();
-    let mut byte = [0];
-    while !reply.ends_with(b"\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        reply.push(byte[0]);
-    }
-    String::from_utf8(reply).unwrap().trim_end().to_string()
-}
+use common::{Sandbox, fails};
+use served::{Served, ask, free_ports};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 /// What was acknowledged survives the process, whatever ends it.
 #[test]
@@ -92,9 +35,7 @@ fn acknowledged_writes_survive_the_process() {
 #[test]
 fn a_cluster_survives_its_leader() {
     let sandbox = Sandbox::new("serve-cluster");
-    let listeners: Vec<TcpListener> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-    drop(listeners);
+    let ports = free_ports(6);
     let advertised: Vec<String> = (0..3).map(|node| format!("127.0.0.1:{}@{}", ports[node], ports[node + 3])).collect();
     let start = |node: usize| {
         let (number, port) = ((node + 1).to_string(), ports[node].to_string());

@@ -358,6 +358,22 @@ fn keys_expire_by_the_time_of_the_leader() {
     cluster.finish();
 }
 
+/// While a key expires in a long time only, time goes on in long steps: the log hardly grows, and
+/// clients see that the key has less time left.
+#[test]
+fn time_goes_on_in_steps() {
+    let cluster = Cluster::start(3, |_| {});
+    assert_eq!(cluster.line(2, "SET far 1 EX 100000"), "+OK");
+    let left_ms = || cluster.line(1, "PTTL far").strip_prefix(':').unwrap().parse::<u64>().unwrap();
+    let written = || cluster.status(1)["last-log"].parse::<u64>().unwrap();
+    let (before_ms, before) = (left_ms(), written());
+    wait_until(|| left_ms() + 5000 <= before_ms);
+    let (passed_ms, entries) = (before_ms - left_ms(), written() - before);
+    // By the time of the cluster: one a second, and some at a change of the leader.
+    assert!(entries <= passed_ms / 1000 + 5, "{entries} entries in {passed_ms} ms");
+    cluster.finish();
+}
+
 #[test]
 fn clients_of_redis_cluster_are_redirected() {
     let cluster = Cluster::start(3, |cluster| cluster.followers = Followers::Redirect);
@@ -383,6 +399,7 @@ fn clients_of_redis_cluster_are_redirected() {
     assert_eq!(client.line("CLUSTER KEYSLOT foo"), ":12182");
     assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 12182"), ":1");
     assert_eq!(client.line("CLUSTER GETKEYSINSLOT 12182 10"), "*1 $3 foo");
+    assert_eq!(client.line("COMMAND INFO get"), "*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *0 *0 *0 *0");
     let slots = client.line("CLUSTER SLOTS");
     assert!(slots.starts_with(&format!("*1 *5 :0 :16383 *4 $9 127.0.0.1 :{}", address.port)), "{slots}");
     assert_eq!(client.line("CLUSTER NODES").matches("0-16383").count(), 1);
@@ -400,6 +417,86 @@ fn clients_of_redis_cluster_are_redirected() {
     late.stream.write_all(b"GET foo\r\nSET foo 5\r\nGET foo\r\n").unwrap();
     let replies: Vec<String> = (0..3).map(|_| shown(&late.receive())).collect();
     assert!(replies[0] == "$1 3" && replies[1].starts_with("-MOVED") && replies[2] == "$1 3", "{replies:?}");
+    cluster.finish();
+}
+
+/// The keys of a slot, and no others, on the leader and on a follower; what is refused, is in the
+/// words of Redis.
+#[test]
+fn keys_of_a_slot_are_found() {
+    let cluster = Cluster::start(1, |_| {});
+    let mut client = cluster.client(1);
+    for from in (0..3000).step_by(100) {
+        let mut command = vec!["MSET".to_string()];
+        for number in from..from + 100 {
+            // One in ten is of the slot of `foo`, 12182.
+            let key = if number % 10 == 0 { format!("{{foo}}{number}") } else { format!("{{bar}}{number}") };
+            command.extend([key, String::new()]);
+        }
+        assert_eq!(client.call(&command), "+OK");
+    }
+    assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 12182"), ":300");
+    assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 5061"), ":2700");
+    assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 0"), ":0");
+    let found = client.line("CLUSTER GETKEYSINSLOT 12182 7");
+    assert!(found.starts_with("*7 ") && found.matches("{foo}").count() == 7, "{found}");
+    assert!(client.line("CLUSTER GETKEYSINSLOT 12182 5000").starts_with("*300 "));
+    assert_eq!(client.line("CLUSTER GETKEYSINSLOT 12182 0"), "*0");
+    for (line, error) in [
+        ("CLUSTER COUNTKEYSINSLOT x", "-ERR value is not an integer or out of range"),
+        ("CLUSTER COUNTKEYSINSLOT 16384", "-ERR Invalid slot"),
+        ("CLUSTER COUNTKEYSINSLOT -1", "-ERR Invalid slot"),
+        ("CLUSTER GETKEYSINSLOT 1 x", "-ERR value is not an integer or out of range"),
+        ("CLUSTER GETKEYSINSLOT 1 -1", "-ERR Invalid slot or number of keys"),
+        ("CLUSTER GETKEYSINSLOT -1 1", "-ERR Invalid slot or number of keys"),
+    ] {
+        assert_eq!(client.line(line), error, "{line}");
+    }
+    for line in ["CLUSTER COUNTKEYSINSLOT", "CLUSTER COUNTKEYSINSLOT 1 2", "CLUSTER GETKEYSINSLOT 1"] {
+        assert!(client.line(line).starts_with("-ERR unknown subcommand or wrong number"), "{line}");
+    }
+    cluster.finish();
+}
+
+/// Every command of a node is among those of COMMAND, with what clients of clusters go by.
+#[test]
+fn a_node_says_which_commands_it_has() {
+    let cluster = Cluster::start(1, |_| {});
+    let mut client = cluster.client(1);
+    let listed = support::sorted(&client.line("COMMAND LIST"));
+    assert_eq!(client.line("COMMAND COUNT"), format!(":{}", listed.len()));
+    assert!(client.line("COMMAND").starts_with(&format!("*{} *10 ", listed.len())));
+    let keyless = ":0 :0 :0 *0 *0 *0 *0";
+    for (name, described) in [
+        ("asking", ":1 *1 +fast"),
+        ("cluster", ":-2 *0"),
+        ("raft.add", ":3 *1 +admin"),
+        ("raft.hash", ":1 *1 +admin"),
+        ("raft.init", ":-3 *1 +admin"),
+        ("raft.promote", ":2 *1 +admin"),
+        ("raft.remove", ":2 *1 +admin"),
+        ("raft.status", ":1 *1 +fast"),
+        ("raft.transfer", ":2 *1 +admin"),
+        ("readonly", ":1 *1 +fast"),
+        ("readwrite", ":1 *1 +fast"),
+    ] {
+        let bulk = format!("${} {name}", name.len());
+        assert!(listed.contains(&bulk), "{name}: {listed:?}");
+        let expected = format!("*1 *10 {bulk} {described} {keyless}");
+        assert_eq!(client.line(&format!("COMMAND INFO {}", name.to_uppercase())), expected);
+        assert!(client.line(&format!("COMMAND DOCS {name}")).contains(&format!("{bulk} *2 $5 arity")), "{name}");
+        // What COMMAND says is what is accepted.
+        let arity: i64 = described.split(' ').next().and_then(|arity| arity[1..].parse().ok()).unwrap();
+        let words = vec![name.to_string(); usize::try_from(arity.abs() - 1).unwrap()];
+        let refused = format!("-ERR wrong number of arguments for \\'{name}\\' command");
+        assert!(words.is_empty() || client.call(&words) == refused, "{name}");
+    }
+    assert_eq!(client.line("COMMAND LIST FILTERBY PATTERN raft.t*"), "*1 $13 raft.transfer");
+    assert_eq!(client.line("COMMAND GETKEYS RAFT.REMOVE 1"), "-ERR The command has no key arguments");
+    let mut alone = support::TestServer::start();
+    assert_eq!(alone.client().line("COMMAND INFO cluster raft.init"), "*2 $-1 $-1");
+    assert_eq!(alone.client().line("COMMAND COUNT"), format!(":{}", listed.len() - 11));
+    alone.stop();
     cluster.finish();
 }
 

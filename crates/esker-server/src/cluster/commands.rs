@@ -1,5 +1,6 @@
 //! What a replica does with a payload: the commands of the table, in a transaction of the entry.
 
+use super::dues::Dues;
 use super::notices::Notices;
 use super::payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 use super::planted::{Fault, Planted};
@@ -29,8 +30,8 @@ pub const LATEST_EXPIRY: &str = "expiry";
 pub struct Commands {
     databases: usize,
     notices: Arc<Notices>,
-    /// The latest expiry that the state has.
-    latest_expiry_ms: Arc<AtomicU64>,
+    /// When keys of the state may expire.
+    dues: Arc<Mutex<Dues>>,
     /// The time of the newest payload.
     time_ms: Arc<AtomicU64>,
     planted: Arc<Planted>,
@@ -51,17 +52,27 @@ struct Place<'a> {
 impl Commands {
     /// Executes payloads on that many logical databases, and tells those who wait for keys.
     pub fn new(databases: usize, notices: Arc<Notices>, planted: Arc<Planted>) -> Commands {
-        Commands { databases, notices, latest_expiry_ms: Arc::default(), time_ms: Arc::default(), planted }
+        Commands { databases, notices, dues: Arc::default(), time_ms: Arc::default(), planted }
     }
 
-    /// The latest expiry that the state has, in milliseconds since the epoch.
-    pub fn latest_expiry_ms(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.latest_expiry_ms)
+    /// When keys of the state may expire.
+    pub fn dues(&self) -> Arc<Mutex<Dues>> {
+        Arc::clone(&self.dues)
     }
 
     /// The time of the newest payload that was applied, in milliseconds since the epoch.
     pub fn time_ms(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.time_ms)
+    }
+
+    /// Notes when keys expire. What has expired is done with once its leftovers are removed, not
+    /// already when another entry has that time.
+    fn note_dues(&self, expiries_ms: &[u64], answer: &Answer, time_ms: u64) {
+        let mut dues = self.dues.lock();
+        expiries_ms.iter().for_each(|&at_ms| dues.add(at_ms));
+        if matches!(answer, Answer::Swept(swept) if *swept < SWEPT as u64) {
+            dues.remove_until(time_ms);
+        }
     }
 
     fn execute(&self, place: &mut Place<'_>, payload: &Payload) -> Result<Answer, Rejection> {
@@ -82,8 +93,8 @@ impl Apply for Commands {
         let keyspaces = Keyspaces::of_replica(db, self.databases)?;
         let latest = keyspaces.system.get(LATEST_EXPIRY)?;
         let latest = latest.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes);
-        // The state of a snapshot is newer than the one before.
-        self.latest_expiry_ms.fetch_max(latest, Ordering::Relaxed);
+        // When its keys expire only a look at each of them would tell.
+        self.dues.lock().add_all_until(latest);
         // No entry has told what the entries of a snapshot have filled. Who wakes asks the log.
         self.notices.tell_all();
         Ok(Mutex::new(keyspaces))
@@ -114,9 +125,9 @@ impl Apply for Commands {
             // Other replicas can read it: this one would answer otherwise than they do.
             return Err(Rejection::Failed(unreadable("it has a key whose stored value cannot be read".into())));
         }
-        note_expiry(transaction, &keyspaces.system, effects.latest_expiry_ms)?;
+        note_expiry(transaction, &keyspaces.system, effects.expiries_ms.iter().copied().max().unwrap_or(0))?;
         self.time_ms.fetch_max(context.time_ms, Ordering::Relaxed);
-        self.latest_expiry_ms.fetch_max(effects.latest_expiry_ms, Ordering::Relaxed);
+        self.note_dues(&effects.expiries_ms, &answer, context.time_ms);
         // Those who wait propose their commands anew, behind this entry.
         self.notices.tell(&effects.filled, &effects.replaced);
         answer.to_bytes().map_err(Rejection::Refused)
@@ -231,15 +242,62 @@ mod tests {
     fn applied(db: &Db, call: &[&str]) -> Result<Answer, Rejection> {
         let commands = Commands::new(1, Arc::default(), Arc::default());
         let stored = commands.open(db).unwrap();
+        applied_at(db, (&commands, &stored), &list_of(call), 1)
+    }
+
+    fn list_of(call: &[&str]) -> Payload {
         let arguments = call.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
         let calls = vec![Call { database: 0, arguments }];
-        let list = CommandList { databases: 1, seed: 1, is_transaction: false, guards: Vec::new(), calls };
-        let payload = Payload::Commands(list).to_bytes().unwrap();
+        Payload::Commands(CommandList { databases: 1, seed: 1, is_transaction: false, guards: Vec::new(), calls })
+    }
+
+    fn applied_at(
+        db: &Db,
+        (commands, stored): (&Commands, &Stored),
+        payload: &Payload,
+        time_ms: u64,
+    ) -> Result<Answer, Rejection> {
+        let payload = payload.to_bytes().unwrap();
         let mut transaction = db.transaction();
-        let mut context = EntryContext { keyspaces: &stored, transaction: &mut transaction, time_ms: 1, index: 1 };
+        let mut context = EntryContext { keyspaces: stored, transaction: &mut transaction, time_ms, index: 1 };
         let answer = commands.apply(&mut context, &payload)?;
         transaction.commit()?;
         Ok(Answer::from_bytes(&answer).unwrap())
+    }
+
+    /// What expires is due until its leftovers are removed, however the time of its expiry came.
+    #[test]
+    fn what_expires_is_due_until_it_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open(directory.path(), esker::Options::default()).unwrap();
+        let commands = Commands::new(1, Arc::default(), Arc::default());
+        let stored = commands.open(&db).unwrap();
+        let apply = |payload: &Payload, time_ms| applied_at(&db, (&commands, &stored), payload, time_ms).unwrap();
+        let first_ms = || commands.dues().lock().first_ms();
+        apply(&list_of(&["SET", "a", "1"]), 1000);
+        assert_eq!(first_ms(), None);
+        for key in 0..SWEPT + 1 {
+            let key = key.to_string();
+            apply(&list_of(&["RPUSH", &key, "x"]), 1000);
+            apply(&list_of(&["PEXPIREAT", &key, "5000"]), 1000);
+        }
+        apply(&list_of(&["SET", "b", "1", "PXAT", "9000"]), 1000);
+        assert_eq!(first_ms(), Some(5000));
+        // A write has the time; nothing is removed.
+        apply(&list_of(&["SET", "a", "2"]), 6000);
+        assert_eq!(first_ms(), Some(5000));
+        assert_eq!(apply(&Payload::Tick, 6000), Answer::Swept(SWEPT as u64));
+        assert_eq!(first_ms(), Some(5000));
+        assert_eq!(apply(&Payload::Tick, 6000), Answer::Swept(1));
+        assert_eq!(first_ms(), Some(9000));
+        // One that is opened anew does not know which times there are.
+        let commands = Commands::new(1, Arc::default(), Arc::default());
+        drop(commands.open(&db).unwrap());
+        assert_eq!(commands.dues().lock().first_ms(), Some(0));
+        commands.dues().lock().remove_until(8999);
+        assert_eq!(commands.dues().lock().first_ms(), Some(0));
+        commands.dues().lock().remove_until(9000);
+        assert_eq!(commands.dues().lock().first_ms(), None);
     }
 
     /// A replica stops where it would go on with another state than the others.

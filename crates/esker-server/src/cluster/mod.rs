@@ -4,15 +4,17 @@
 //! leader has put into the entry, on the state that the entries before have made, so that all
 //! replicas have the same state and the same replies. `esker-raft` stores the log and the state.
 //!
-//! Modules, each importing only from those above it: `address`, `payload`, `notices`, `planted`,
-//! `slots`, `messages`; `config`, `commands`, `identity`, `transport`; `import`, `tls`, `peers`;
-//! `network`; `node`; `proposals`; `barrier`, `changes`, `ticks`; `status`; `requests`; `start`.
+//! Modules, each importing only from those above it: `address`, `dues`, `payload`, `notices`,
+//! `planted`, `slots`, `messages`; `config`, `commands`, `identity`, `transport`; `import`, `tls`,
+//! `peers`; `network`; `node`; `proposals`; `barrier`, `changes`, `ticks`; `status`; `requests`;
+//! `start`.
 
 mod address;
 mod barrier;
 mod changes;
 mod commands;
 mod config;
+mod dues;
 mod identity;
 mod import;
 mod messages;

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::commands::Commands;
 use super::config::ClusterConfig;
+use super::dues::Dues;
 use super::identity::Identity;
 use super::notices::Notices;
 use super::peers::Peers;
@@ -65,8 +66,8 @@ pub struct Node {
     pub sessions: Mutex<Vec<LogSession>>,
     /// Where reads wait.
     pub barriers: mpsc::UnboundedSender<BarrierRequest>,
-    /// The latest expiry that the state has, in milliseconds since the epoch.
-    pub latest_expiry_ms: Arc<AtomicU64>,
+    /// When keys of the state may expire.
+    pub dues: Arc<Mutex<Dues>>,
     /// The time of the newest payload that was applied, in milliseconds since the epoch.
     pub time_ms: Arc<AtomicU64>,
     /// A fault, in tests.

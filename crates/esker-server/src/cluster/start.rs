@@ -92,7 +92,7 @@ pub async fn start(
     }
     let (notices, planted) = (Arc::new(Notices::default()), Arc::new(Planted::default()));
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
-    let (latest_expiry_ms, time_ms) = (commands.latest_expiry_ms(), commands.time_ms());
+    let (dues, time_ms) = (commands.dues(), commands.time_ms());
     let (node, place) = (config.clone(), directory.to_path_buf());
     // Opening reads the log of the engine, which may take a while.
     let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, budget)).await;
@@ -119,7 +119,7 @@ pub async fn start(
         databases,
         sessions,
         barriers,
-        latest_expiry_ms,
+        dues,
         time_ms,
         planted,
         seeds,

@@ -1,5 +1,5 @@
 //! Lets time go on while nothing is written: the leader puts an entry with its time into the log
-//! for as long as something is there that can expire.
+//! when something expires, and now and then before, so that clients see how long it has yet.
 
 use super::commands::SWEPT;
 use super::node::Node;
@@ -12,6 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How often the leader looks.
 const EVERY: Duration = Duration::from_millis(100);
+/// The longest time between two entries while something is to expire.
+const LONGEST_MS: u64 = 1000;
 /// How long an entry may take before the next one is tried.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,8 +38,8 @@ pub async fn run(node: Arc<Node>) {
             is_due = true;
             continue;
         }
-        let expires = node.latest_expiry_ms.load(Ordering::Relaxed);
-        if !is_due && node.time_ms.load(Ordering::Relaxed) > expires {
+        let first_ms = node.dues.lock().first_ms();
+        if !is_due && !wants_entry(first_ms, node.time_ms.load(Ordering::Relaxed), super::node::now_ms()) {
             continue;
         }
         is_due = true;
@@ -50,6 +52,16 @@ pub async fn run(node: Arc<Node>) {
     }
 }
 
+/// Whether time is to go on from `time_ms`, where the first key expires at `first_ms`: when that is
+/// due, and before that in steps of a tenth of what is left, or [`LONGEST_MS`] at most. So much may
+/// TTL be too long.
+fn wants_entry(first_ms: Option<u64>, time_ms: u64, now_ms: u64) -> bool {
+    first_ms.is_some_and(|first_ms| {
+        let step_ms = (first_ms.saturating_sub(time_ms) / 10).min(LONGEST_MS);
+        now_ms >= first_ms || now_ms.saturating_sub(time_ms) > step_ms
+    })
+}
+
 /// Puts one entry into the log, and returns how many collections it has removed.
 async fn tick(node: &Node) -> Option<u64> {
     let request = Request::Apply(Payload::Tick.to_bytes().ok()?);
@@ -59,5 +71,23 @@ async fn tick(node: &Node) -> Option<u64> {
     match Answer::from_bytes(&answer) {
         Ok(Answer::Swept(swept)) => Some(swept),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_when_it_is_needed() {
+        // Nothing expires.
+        assert!(!wants_entry(None, 0, 1_000_000));
+        // What is due, and was not removed.
+        assert!(wants_entry(Some(500), 400, 500) && wants_entry(Some(500), 600, 600));
+        // A tenth of what is left, and a second at most.
+        assert!(!wants_entry(Some(5000), 0, 500) && wants_entry(Some(5000), 0, 501));
+        assert!(!wants_entry(Some(u64::MAX), 10, 1010) && wants_entry(Some(u64::MAX), 10, 1011));
+        // The clock of the leader is behind the time of the cluster.
+        assert!(!wants_entry(Some(5000), 4000, 3000) && !wants_entry(Some(5000), 6000, 4000));
     }
 }

@@ -13,7 +13,8 @@ const fn row(name: &'static str, arity: i64, flags: u16) -> Command {
     Command { name, arity, flags, keys: (0, 0, 0), handler: Handler::Connection }
 }
 
-static COMMANDS: [Command; 11] = [
+/// All of them, by name.
+pub static COMMANDS: [Command; 11] = [
     row("asking", 1, FAST),
     row("cluster", -2, 0),
     row("raft.add", 3, ADMIN),

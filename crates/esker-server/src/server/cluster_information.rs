@@ -2,9 +2,11 @@
 //! it. One group of replicas has all slots, its leader is the master, and the others are its
 //! replicas.
 
+use super::cluster_reads::fold_keys;
 use super::session::Session;
 use super::shared::Shared;
-use crate::cluster::{Call, Followers, Member, Node, ProposeError, Role, SLOTS, Status, slot_of};
+use crate::cluster::{Followers, Member, Node, Role, SLOTS, Status, slot_of};
+use crate::commands::NO_INTEGER;
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -64,7 +66,8 @@ pub async fn cluster(session: &Session, node: &Arc<Node>, arguments: &[Bytes]) -
         ("nodes", []) => Reply::Verbatim(nodes(node)),
         ("replicas" | "slaves", [_]) => replicas(node),
         ("keyslot", [key]) => Reply::Integer(i64::from(slot_of(key))),
-        ("countkeysinslot" | "getkeysinslot", [slot, ..]) => keys_in_slot(session, node, slot, &arguments[3..]).await,
+        ("countkeysinslot", [slot]) => count_keys_in_slot(session, node, slot).await,
+        ("getkeysinslot", [slot, most]) => keys_in_slot(session, node, slot, most).await,
         ("count-failure-reports", [_]) => Reply::Integer(0),
         ("links", []) => Reply::Array(Vec::new()),
         ("help", []) => Reply::Array(
@@ -167,32 +170,38 @@ fn replicas(node: &Node) -> Reply {
     Reply::bulks(members.map(|member| line(node, &member, leader).trim_end().to_string()))
 }
 
-/// The keys of a slot are looked for among all: nothing is ordered by slots.
-async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], rest: &[Bytes]) -> Reply {
-    let Some(slot) = parse_integer(slot).filter(|slot| (0..i64::from(SLOTS)).contains(slot)) else {
+/// CLUSTER COUNTKEYSINSLOT slot
+async fn count_keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8]) -> Reply {
+    let Some(slot) = parse_integer(slot) else { return Reply::error(NO_INTEGER) };
+    let Some(slot) = u16::try_from(slot).ok().filter(|&slot| slot < SLOTS) else {
         return Reply::error("ERR Invalid slot");
     };
-    let limit = match rest {
-        [] => None,
-        [count] => match parse_integer(count).and_then(|count| usize::try_from(count).ok()) {
-            Some(count) => Some(count),
-            None => return Reply::error("ERR Invalid number of keys"),
-        },
-        _ => return Reply::error("ERR syntax error"),
+    let counted = fold_keys(&session.shared, node, session.reads_stale, 0u64, move |count, key| {
+        *count += u64::from(slot_of(key) == slot);
+        true
+    });
+    counted.await.map_or_else(|error| error, |count| Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+/// CLUSTER GETKEYSINSLOT slot count
+async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], most: &[u8]) -> Reply {
+    let (Some(slot), Some(most)) = (parse_integer(slot), parse_integer(most)) else {
+        return Reply::error(NO_INTEGER);
     };
-    let call = Call { database: 0, arguments: vec![Bytes::from_static(b"KEYS"), Bytes::from_static(b"*")] };
-    let read = super::cluster_reads::read(&session.shared, node, session.reads_stale, vec![call], usize::MAX).await;
-    let keys = match read.map(|(mut replies, _)| replies.pop()) {
-        Ok(Some(Reply::Array(keys))) => keys,
-        Ok(_) => return Reply::Array(Vec::new()),
-        Err(error) => return ProposeError::reply(&error),
+    let slot = u16::try_from(slot).ok().filter(|&slot| slot < SLOTS);
+    let (Some(slot), Ok(most)) = (slot, usize::try_from(most)) else {
+        return Reply::error("ERR Invalid slot or number of keys");
     };
-    let is_of_slot = |key: &Reply| matches!(key, Reply::Bulk(key) if i64::from(slot_of(key)) == slot);
-    let found = keys.into_iter().filter(is_of_slot);
-    match limit {
-        None => Reply::count(found.count()),
-        Some(limit) => Reply::Array(found.take(limit).collect()),
+    if most == 0 {
+        return Reply::Array(Vec::new());
     }
+    let found = fold_keys(&session.shared, node, session.reads_stale, Vec::new(), move |found, key| {
+        if slot_of(key) == slot {
+            found.push(Reply::bulk(key));
+        }
+        found.len() < most
+    });
+    found.await.map_or_else(|error| error, Reply::Array)
 }
 
 /// The lines of INFO replication.

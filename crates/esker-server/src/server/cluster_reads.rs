@@ -86,6 +86,31 @@ fn execute(execution: &mut Execution, Call { database, arguments }: &Call) -> Re
     called.unwrap_or_else(|blocked| blocked.otherwise)
 }
 
+/// Calls `each` with the keys of the first logical database, which clients of Redis Cluster know
+/// alone, and with what it has found, until it returns false. Nothing else is kept of the keys.
+///
+/// # Errors
+/// The reply for the client: as of [`read`], and those of the engine.
+pub async fn fold_keys<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    node: &Arc<Node>,
+    is_stale: bool,
+    mut found: T,
+    mut each: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static,
+) -> Result<T, Reply> {
+    let work = move |execution: &mut Execution| {
+        let scanned = execution.run(0, |context| {
+            context.scan_keys(&[], |_, key, _| each(&mut found, key))?;
+            Ok(Reply::OK)
+        });
+        match scanned.unwrap_or_else(|blocked| blocked.otherwise) {
+            error @ Reply::Error(_) => Err(error),
+            _ => Ok(found),
+        }
+    };
+    with_view(shared, node, is_stale, work).await.unwrap_or_else(|error| Err(error.reply()))
+}
+
 /// What is at the keys now, for EXEC to compare with.
 ///
 /// # Errors

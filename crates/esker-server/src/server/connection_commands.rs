@@ -2,8 +2,9 @@
 
 use super::client_commands::client;
 use super::cluster_information;
+use super::command_information::command;
 use super::execution::Execution;
-use super::information::{command, configuration, info};
+use super::information::{configuration, info};
 use super::session::Session;
 use crate::commands::{NO_DATABASE, NO_INTEGER, SYNTAX};
 use crate::protocol::{Protocol, Reply, parse_double, parse_integer};
@@ -38,7 +39,7 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         "auth" => authenticate(session, &arguments[1..]),
         "select" => select(session, &arguments[1]),
         "config" => configuration(session, arguments),
-        "command" => command(arguments),
+        "command" => command(&session.shared, arguments),
         "function" => function(arguments),
         "time" => time(),
         "debug" => debug(session, arguments),

@@ -1,4 +1,4 @@
-//! COMMAND, CONFIG and INFO.
+//! CONFIG and INFO.
 
 use super::cluster_information::{is_cluster, replication};
 use super::config::{Settings, SyncPolicy};
@@ -6,7 +6,6 @@ use super::descriptors::limit_clients;
 use super::execution::Execution;
 use super::session::Session;
 use super::shared::{Shared, now_ms};
-use crate::commands::{COMMANDS, Command, FLAG_NAMES, find};
 use crate::protocol::{Reply, parse_integer};
 use crate::store::{Context, Outcome, matches_glob};
 use bytes::Bytes;
@@ -15,85 +14,6 @@ use std::sync::atomic::Ordering;
 
 /// The version of Redis whose commands and replies these are.
 pub const COMPATIBLE_VERSION: &str = "7.0.15";
-
-fn described(command: &Command) -> Reply {
-    let flags = FLAG_NAMES.iter().filter(|(flag, _)| command.has(*flag));
-    let flags = flags.map(|(_, name)| Reply::Status((*name).into())).collect();
-    let (first, last, step) = command.keys;
-    let list = || Reply::Array(Vec::new());
-    Reply::Array(vec![
-        Reply::bulk(command.name),
-        Reply::Integer(command.arity),
-        Reply::Set(flags),
-        Reply::Integer(first),
-        Reply::Integer(last),
-        Reply::Integer(step),
-        Reply::Set(Vec::new()),
-        list(),
-        list(),
-        list(),
-    ])
-}
-
-fn chosen(names: &[Bytes]) -> Vec<Option<&'static Command>> {
-    if names.is_empty() { COMMANDS.iter().map(Some).collect() } else { names.iter().map(|name| find(name)).collect() }
-}
-
-/// COMMAND [COUNT | INFO name... | DOCS name... | LIST | GETKEYS command argument...]
-pub fn command(arguments: &[Bytes]) -> Reply {
-    let Some(subcommand) = arguments.get(1) else {
-        return Reply::Array(COMMANDS.iter().map(described).collect());
-    };
-    let rest = &arguments[2..];
-    match subcommand.to_ascii_lowercase().as_slice() {
-        b"count" if rest.is_empty() => Reply::count(COMMANDS.len()),
-        b"info" => Reply::Array(chosen(rest).into_iter().map(|found| found.map_or(Reply::Nil, described)).collect()),
-        b"docs" => Reply::Map(
-            chosen(rest)
-                .into_iter()
-                .flatten()
-                .map(|command| {
-                    let arity = (Reply::bulk("arity"), Reply::Integer(command.arity));
-                    (Reply::bulk(command.name), Reply::Map(vec![arity]))
-                })
-                .collect(),
-        ),
-        b"list" => list(rest),
-        b"getkeys" if rest.len() >= 2 => keys_of(rest),
-        b"help" => Reply::Array(vec![Reply::Status("COMMAND [COUNT | INFO | DOCS | LIST | GETKEYS]".into())]),
-        b"count" | b"getkeys" => {
-            let name = String::from_utf8_lossy(subcommand).to_lowercase();
-            Reply::error(format!("ERR wrong number of arguments for 'command|{name}' command"))
-        }
-        _ => {
-            let name = String::from_utf8_lossy(subcommand);
-            Reply::error(format!("ERR unknown subcommand '{name}'. Try COMMAND HELP."))
-        }
-    }
-}
-
-fn list(options: &[Bytes]) -> Reply {
-    let pattern = match options {
-        [] => &b"*"[..],
-        [filter, by, pattern] if filter.eq_ignore_ascii_case(b"FILTERBY") && by.eq_ignore_ascii_case(b"PATTERN") => {
-            pattern
-        }
-        _ => return Reply::error(crate::commands::SYNTAX),
-    };
-    Reply::bulks(COMMANDS.iter().map(|command| command.name).filter(|name| matches_glob(pattern, name.as_bytes())))
-}
-
-fn keys_of(arguments: &[Bytes]) -> Reply {
-    let Some(command) = find(&arguments[0]) else { return Reply::error("ERR Invalid command specified") };
-    if !command.accepts(arguments.len()) {
-        return Reply::error("ERR Invalid number of arguments specified for command");
-    }
-    let keys = command.keys_of(arguments);
-    if keys.is_empty() {
-        return Reply::error("ERR The command has no key arguments");
-    }
-    Reply::bulks(keys)
-}
 
 /// A parameter of CONFIG with its value now.
 fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {

@@ -94,6 +94,12 @@ impl Server {
     /// [`ServerError`] where the database does not open, an address cannot be listened at, or a
     /// file of TLS cannot be used.
     pub fn start(config: Config) -> Result<Server, ServerError> {
+        let server = Server::open(config)?;
+        server.announce();
+        Ok(server)
+    }
+
+    fn open(config: Config) -> Result<Server, ServerError> {
         if config.databases == 0 || config.databases > 10_000 {
             return Err(ServerError::Config("there must be 1 to 10000 databases".into()));
         }
@@ -123,8 +129,12 @@ impl Server {
             runtime.spawn(accepting.clone().accept(listener, acceptor));
         }
         let observer = listeners.metrics.map(|listener| accepting.observe(listener, database)).transpose()?;
-        tracing::info!(?addresses, directory = %shared.config.directory.display(), "the server is ready");
         Ok(Server { runtime, shared, messages, executor, store, observer, connections, addresses })
+    }
+
+    fn announce(&self) {
+        let Server { shared, addresses, .. } = self;
+        tracing::info!(?addresses, directory = %shared.config.directory.display(), "the server is ready");
     }
 
     /// Where clients connect without TLS.
@@ -154,9 +164,19 @@ impl Server {
     /// [`ServerError::System`] if signals cannot be received; [`ServerError::Stopped`] and
     /// [`ServerError::Diverged`] when the node of a cluster does nothing any more.
     pub fn wait(&self) -> Result<(), ServerError> {
+        self.wait_for(self.signals()?)
+    }
+
+    /// What takes the signals from now on, which would end the process.
+    fn signals(&self) -> Result<Signals, ServerError> {
+        let _entered = self.runtime.enter();
+        Signals::new().map_err(system("cannot receive signals"))
+    }
+
+    fn wait_for(&self, signals: Signals) -> Result<(), ServerError> {
         self.runtime.block_on(async {
             tokio::select! {
-                signal = signalled() => signal.map_err(system("cannot receive signals")),
+                signal = signals.received() => signal.map_err(system("cannot receive signals")),
                 () = self.shared.wait_stop() => Ok(()),
                 error = self.replica_stopped() => Err(error),
             }
@@ -267,8 +287,11 @@ fn join_cluster(
 /// Those of [`Server::start`], [`Server::wait`] and [`Server::stop`].
 pub fn run(mut config: Config) -> Result<(), ServerError> {
     config.max_clients = limit_clients(config.max_clients);
-    let server = Server::start(config)?;
-    let waited = server.wait();
+    let server = Server::open(config)?;
+    // Who reads that the server is ready may end it at once, and it ends as it should.
+    let signals = server.signals()?;
+    server.announce();
+    let waited = server.wait_for(signals);
     let stopped = server.stop();
     waited.and(stopped)
 }
@@ -313,20 +336,42 @@ fn sync_every_second(syncer: &Syncer, shared: &Shared, ended: &mpsc::Receiver<()
     }
 }
 
+/// SIGTERM and SIGINT.
 #[cfg(unix)]
-async fn signalled() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
 }
 
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn received(mut self) -> std::io::Result<()> {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+        Ok(())
+    }
+}
+
+/// Control-C.
 #[cfg(not(unix))]
-async fn signalled() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn received(self) -> std::io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }
 
 struct Listeners {

@@ -7,6 +7,7 @@ mod cluster_jobs;
 mod cluster_reads;
 #[cfg(test)]
 mod cluster_tests;
+mod command_information;
 mod config;
 mod connection;
 mod connection_commands;

@@ -68,8 +68,8 @@ pub struct Effects {
     pub written_bytes: usize,
     /// How often something was written.
     pub writes: u64,
-    /// The latest expiry that was written, in milliseconds since the epoch.
-    pub latest_expiry_ms: u64,
+    /// The expiries that were written, in milliseconds since the epoch.
+    pub expiries_ms: Vec<u64>,
     /// Whether a stored value was met that is damaged, or of another version.
     pub has_damage: bool,
 }
@@ -216,7 +216,7 @@ impl<'t> Context<'t> {
         match expiry_ms {
             None => self.transaction.put(&self.pair.keys, place, stored)?,
             Some(at) => {
-                self.effects.latest_expiry_ms = self.effects.latest_expiry_ms.max(at);
+                self.effects.expiries_ms.push(at);
                 self.transaction.put_until(&self.pair.keys, place, stored, time(at))?;
             }
         }
