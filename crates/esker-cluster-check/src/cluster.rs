@@ -128,6 +128,19 @@ impl Cluster {
         node.start()
     }
 
+    /// Checks that a member which lost its disk has not taken part since.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check_is_out(&mut self, number: usize) -> Result<(), String> {
+        match self.nodes.get(&number).and_then(Node::status) {
+            Some(status) if status.term > 0 => {
+                Err(format!("node {number} has lost its disk, and takes part: {}", status.text))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Starts another node, as `add_node`, when it was tried to bring the backup in with it: as its
     /// state, without a log, and as a cluster of its own that the other one is to add. Whether the
     /// cluster was there to refuse the second one.

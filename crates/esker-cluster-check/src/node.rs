@@ -64,6 +64,8 @@ impl Site {
 pub struct Status {
     /// Whether it takes itself for the leader.
     pub leads: bool,
+    /// Its term: 0 as long as it has taken no part.
+    pub term: u64,
     /// The last entry that it has applied.
     pub applied: u64,
     /// The members that vote, as it knows them.
@@ -244,6 +246,7 @@ impl Node {
         let number = |name: &str| field(name).and_then(|value| value.parse().ok());
         Some(Status {
             leads: field("role").is_some_and(|role| role.eq_ignore_ascii_case("leader")),
+            term: number("term").unwrap_or(0),
             applied: number("applied").unwrap_or(0),
             voters: numbers(field("voters")),
             learners: numbers(field("learners")),

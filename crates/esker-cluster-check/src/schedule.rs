@@ -301,6 +301,7 @@ impl<'c> Faults<'c> {
                         self.wait(300, 2_000);
                         self.cluster.lose_disk(old)?;
                         let (new, is_asked) = self.cluster.add_node_of_backup(&backup)?;
+                        self.cluster.check_is_out(old)?;
                         if is_asked {
                             self.count("backups that a cluster has refused");
                         }
