@@ -229,7 +229,14 @@ impl RaftNetworkV2<TypeConfig> for Line {
         let mut request = files.begin();
         loop {
             let message = request.clone();
-            let receive = |target: Reachable| async move { target.machine.receive(message).map_err(text) };
+            let receive = |target: Reachable| async move {
+                let received = target.machine.receive(message);
+                if matches!(received, Err(crate::Error::Stopped { .. })) {
+                    // As `esker serve` does: openraft does not hear of it, and would run on.
+                    spawn(async move { drop(target.raft.shutdown().await) });
+                }
+                received.map_err(text)
+            };
             // A message that is lost is sent again, so that a transfer is seldom begun anew.
             match self.call(&option, receive).await {
                 Ok(TransferReply::Wanted(place)) => {
