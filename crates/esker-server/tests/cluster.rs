@@ -645,6 +645,33 @@ fn a_node_is_not_replaced_by_a_backup() {
     cluster.finish();
 }
 
+/// An older state beside the log is brought up to date, if the log still has what it lacks.
+#[test]
+fn an_older_state_needs_the_log_behind_it() {
+    let mut cluster = Cluster::prepare(1, |cluster| cluster.snapshot_entries = 30);
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", cluster.member(1))), "+OK");
+    assert_eq!(cluster.line(1, "INCR n"), ":1");
+    let (state, backup) = (cluster.configs[&1].directory.join("state"), cluster.directory.path().join("backup"));
+    cluster.stop(1);
+    copy(&state, &backup);
+    let bring_back = || {
+        std::fs::remove_dir_all(&state).expect("a state");
+        copy(&backup, &state);
+    };
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "INCR n"), ":2");
+    cluster.stop(1);
+    bring_back();
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "GET n"), "$1 2");
+    wait_until(|| cluster.line(1, "INCR n").starts_with(':') && cluster.status(1)["purged"] != "0");
+    cluster.stop(1);
+    bring_back();
+    let refused = Server::start(cluster.configs[&1].clone()).expect_err("a log with a gap behind the state");
+    assert!(refused.to_string().contains("purged"), "{refused}");
+}
+
 /// No change of the members leaves voters of whom no majority is there.
 #[test]
 fn a_majority_that_is_down_is_not_made() {
