@@ -6,10 +6,16 @@ mod common;
 #[path = "common/served.rs"]
 mod served;
 
+#[cfg(target_os = "linux")]
+use common::command;
 use common::{Sandbox, fails};
+#[cfg(target_os = "linux")]
+use served::next_line;
 use served::{Served, ask, free_ports};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+#[cfg(target_os = "linux")]
+use std::process::{Child, Command};
 
 /// What was acknowledged survives the process, whatever ends it.
 #[test]
@@ -65,6 +71,100 @@ fn a_cluster_survives_its_leader() {
     }
     assert_eq!(ask(&mut served[2].connect(), "RAFT.HASH"), "+OK");
     served.into_iter().for_each(Served::terminate);
+}
+
+/// A field of RAFT.STATUS.
+#[cfg(target_os = "linux")]
+fn status(stream: &mut TcpStream, name: &str) -> String {
+    let count: usize = ask(stream, "RAFT.STATUS")[1..].parse().unwrap();
+    let mut input = Lines(stream);
+    let fields: Vec<String> = (0..count).map(|_| input.item()).collect();
+    fields.chunks_exact(2).find(|pair| pair[0] == name).map(|pair| pair[1].clone()).unwrap_or_default()
+}
+
+/// What a reply has line by line.
+#[cfg(target_os = "linux")]
+struct Lines<'s>(&'s mut TcpStream);
+
+#[cfg(target_os = "linux")]
+impl Lines<'_> {
+    fn item(&mut self) -> String {
+        let head = next_line(self.0);
+        if head.starts_with('$') && head != "$-1" { next_line(self.0) } else { head[1..].to_string() }
+    }
+}
+
+/// Lets the files of a process have so many bytes, as on a disk that is full.
+#[cfg(target_os = "linux")]
+fn limit(child: &Child, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let process = Pid::from_raw(child.id().cast_signed());
+    prlimit(process, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+}
+
+/// A node whose disk has no room for a snapshot goes on trying; one that cannot write down any more
+/// what it receives ends with a message. Started again, with room, it comes to the same state.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_node_without_room_for_a_snapshot_ends_and_comes_back() {
+    let sandbox = Sandbox::new("serve-full");
+    let ports = free_ports(4);
+    let advertised: Vec<String> = (0..2).map(|node| format!("127.0.0.1:{}@{}", ports[node], ports[node + 2])).collect();
+    let start = |node: usize| {
+        let (number, port) = ((node + 1).to_string(), ports[node].to_string());
+        let listen = format!("127.0.0.1:{}", ports[node + 2]);
+        let db = sandbox.text(&format!("node-{number}"));
+        let mut arguments = vec!["serve", &db, "--port", &port, "--cluster-node", &number, "--cluster-listen", &listen];
+        arguments.extend(["--advertise", &advertised[node], "--cluster-snapshot-entries", "20"]);
+        let program = command(&arguments);
+        // A write over the limit is to be an error, and no signal that ends the process.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(program.get_program()).args(program.get_args());
+        Served::spawn(&mut shell)
+    };
+    let (first, mut second) = (start(0), start(1));
+    let mut client = first.connect();
+    assert_eq!(ask(&mut client, &format!("RAFT.INIT 1 {}", advertised[0])), "+OK");
+    let mut state = 1u64;
+    let mut written = 0;
+    let mut write = |client: &mut TcpStream| {
+        let draw = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{state:016x}")
+        };
+        let value: String = (0..1_000).map(draw).collect();
+        written += 1;
+        assert_eq!(ask(client, &format!("SET k{} {value}", written % 40)), "+OK");
+    };
+    (0..40).for_each(|_| write(&mut client));
+    while status(&mut client, "purged") == "0" {
+        write(&mut client);
+    }
+    limit(&second.child, Some(64 << 10));
+    assert_eq!(ask(&mut client, &format!("RAFT.ADD 2 {}", advertised[1])), "+OK");
+    // It hears of the leader, has nothing, and runs.
+    let mut there = second.connect();
+    while status(&mut there, "term") == "0" {}
+    (0..60).for_each(|_| write(&mut client));
+    assert_eq!((status(&mut there, "applied").as_str(), second.child.try_wait().unwrap()), ("0", None));
+    // Not even what it receives can be written down.
+    limit(&second.child, Some(0));
+    let ended = loop {
+        if let Some(ended) = second.child.try_wait().unwrap() {
+            break ended;
+        }
+        write(&mut client);
+    };
+    let log = second.log.take().unwrap().join().unwrap();
+    assert_eq!(ended.code(), Some(1), "{log}");
+    assert!(log.contains("no snapshot can be received any more"), "{log}");
+    assert!(log.contains("the replica has stopped, and is to be started again"), "{log}");
+    let second = start(1);
+    while ask(&mut client, "RAFT.PROMOTE 2") != "+OK" {}
+    assert_eq!(ask(&mut client, "RAFT.HASH"), "+OK");
+    assert_eq!(status(&mut second.connect(), "voters"), "1,2");
+    second.terminate();
+    first.terminate();
 }
 
 #[test]

@@ -6,8 +6,10 @@ use crate::node::{Namespaces, Node, Site, Status};
 use crate::specification::Object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+use std::{fs, io};
 
 /// How many nodes may join later.
 pub const SPARE: usize = 3;
@@ -17,6 +19,27 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many entries a node may lack that is made a voter.
 const LAG: u64 = 100;
+
+/// A copy of the state of a node.
+pub struct Backup {
+    state: PathBuf,
+    database: PathBuf,
+}
+
+/// Copies a directory with what is in it, but for locks.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if entry.file_name() != "LOCK" {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
 
 /// A cluster that runs.
 pub struct Cluster {
@@ -71,6 +94,94 @@ impl Cluster {
         node.start()?;
         self.nodes.insert(number, node);
         Ok(number)
+    }
+
+    /// Copies the state of a node while it is stopped, and starts it again: the copy, and where in
+    /// it the database is. Nothing if the node does not say where its state is.
+    ///
+    /// # Errors
+    /// The files cannot be copied, or the node does not start.
+    pub fn back_up(&mut self, number: usize) -> Result<Option<Backup>, String> {
+        let place = self.site.directory.join("backup");
+        let Some(node) = self.nodes.get_mut(&number) else { return Ok(None) };
+        let Outcome::Done(information) = node.client(PATIENCE).call(&["INFO", "persistence"]) else { return Ok(None) };
+        let information = text(&information).unwrap_or_default();
+        let directory = information.lines().find_map(|line| line.strip_prefix("raft_state_directory:"));
+        let state = node.data().join("state");
+        let database =
+            directory.and_then(|directory| Path::new(directory.trim()).file_name()).map(|name| place.join(name));
+        node.terminate();
+        let _ = fs::remove_dir_all(&place);
+        let copied = copy(&state, &place).map_err(|error| format!("{}: {error}", state.display()));
+        node.start()?;
+        copied?;
+        Ok(database.filter(|database| database.is_dir()).map(|database| Backup { state: place, database }))
+    }
+
+    /// Lets a member lose its disk, and starts it. It has forgotten its votes, and must not count.
+    ///
+    /// # Errors
+    /// The files cannot be removed, or it does not start.
+    pub fn lose_disk(&mut self, number: usize) -> Result<(), String> {
+        let Some(node) = self.nodes.get_mut(&number) else { return Ok(()) };
+        node.lose_data()?;
+        node.start()
+    }
+
+    /// Checks that a member which lost its disk has not taken part since.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check_is_out(&mut self, number: usize) -> Result<(), String> {
+        match self.nodes.get(&number).and_then(Node::status) {
+            Some(status) if status.term > 0 => {
+                Err(format!("node {number} has lost its disk, and takes part: {}", status.text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts another node, as `add_node`, when it was tried to bring the backup in with it: as its
+    /// state, without a log, and as a cluster of its own that the other one is to add. Whether the
+    /// cluster was there to refuse the second one.
+    ///
+    /// # Errors
+    /// One of them was not refused.
+    pub fn add_node_of_backup(&mut self, backup: &Backup) -> Result<(usize, bool), String> {
+        let leader = self.leader();
+        let number = self.next;
+        self.next += 1;
+        let mut node = Node::new(&self.site, number)?;
+        let state = node.data().join("state");
+        copy(&backup.state, &state).map_err(|error| format!("{}: {error}", state.display()))?;
+        node.start()?;
+        if (0..ATTEMPTS).all(|_| {
+            thread::sleep(PAUSE);
+            node.is_up()
+        }) {
+            return Err(format!("node {number} runs with a state of another node, and no log"));
+        }
+        node.lose_data()?;
+        node.start_with(&["--import", &backup.database.to_string_lossy()])?;
+        let leads = |node: &Node| node.status().is_some_and(|status| status.leads);
+        if (0..ATTEMPTS).all(|_| {
+            thread::sleep(PAUSE);
+            !leads(&node)
+        }) {
+            return Err(format!("node {number} does not begin a cluster with a backup"));
+        }
+        let mut is_asked = false;
+        if let Some(leader) = leader {
+            let command = ["RAFT.ADD".to_string(), number.to_string(), self.site.advertised(number)];
+            match self.order(leader, &command) {
+                Ok(()) => return Err(format!("node {number} has the data of a backup, and was added")),
+                Err(why) => is_asked = why.contains("another cluster"),
+            }
+        }
+        node.lose_data()?;
+        node.start()?;
+        self.nodes.insert(number, node);
+        Ok((number, is_asked))
     }
 
     /// Whether there is a port for another node.

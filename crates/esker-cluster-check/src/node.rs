@@ -64,6 +64,8 @@ impl Site {
 pub struct Status {
     /// Whether it takes itself for the leader.
     pub leads: bool,
+    /// Its term: 0 as long as it has taken no part.
+    pub term: u64,
     /// The last entry that it has applied.
     pub applied: u64,
     /// The members that vote, as it knows them.
@@ -103,6 +105,14 @@ impl Node {
     /// # Errors
     /// The process cannot be started.
     pub fn start(&mut self) -> Result<(), String> {
+        self.start_with(&[])
+    }
+
+    /// The same, with further arguments.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start_with(&mut self, more: &[&str]) -> Result<(), String> {
         let Site { esker, directory, has_network, has_clocks, arguments, .. } = &self.site;
         // A node does not outlive a campaign that is ended from outside.
         let mut command = Command::new("setpriv");
@@ -123,6 +133,7 @@ impl Node {
             .args(["--cluster-node", &self.number.to_string(), "--cluster-listen", &raft.to_string()])
             .args(["--advertise", &self.site.advertised(self.number)])
             .args(arguments)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
@@ -165,6 +176,22 @@ impl Node {
         if let Some(mut process) = self.process.take() {
             let _ = process.wait();
         }
+    }
+
+    /// Where its data are.
+    pub fn data(&self) -> PathBuf {
+        self.site.disk(self.number).join("data")
+    }
+
+    /// Ends it at once, and lets its disk be empty.
+    ///
+    /// # Errors
+    /// The files cannot be removed.
+    pub fn lose_data(&mut self) -> Result<(), String> {
+        self.kill();
+        fs::remove_dir_all(self.data())
+            .and_then(|()| fs::create_dir_all(self.data()))
+            .map_err(|error| format!("{}: {error}", self.data().display()))
     }
 
     /// Lets it stand still.
@@ -219,6 +246,7 @@ impl Node {
         let number = |name: &str| field(name).and_then(|value| value.parse().ok());
         Some(Status {
             leads: field("role").is_some_and(|role| role.eq_ignore_ascii_case("leader")),
+            term: number("term").unwrap_or(0),
             applied: number("applied").unwrap_or(0),
             voters: numbers(field("voters")),
             learners: numbers(field("learners")),

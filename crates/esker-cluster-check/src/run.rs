@@ -7,7 +7,9 @@ use crate::machine::Abilities;
 use crate::node::{Site, logs};
 use crate::schedule::{Counts, Faults};
 use clap::Parser;
-use std::fs;
+use esker_fault_schedule::{Head, Schedule};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -27,6 +29,9 @@ struct Arguments {
     /// How many nodes; else three, and five for a seed divisible by four
     #[arg(long)]
     nodes: Option<usize>,
+    /// The faults of this file, and its number of nodes, instead of those that the seed draws
+    #[arg(long)]
+    schedule: Option<PathBuf>,
     /// How many faults there are in a run
     #[arg(long, default_value_t = 10)]
     faults: usize,
@@ -44,6 +49,9 @@ struct Arguments {
     serve: Vec<String>,
 }
 
+/// The file in the directory of a run with its faults.
+const SCHEDULE: &str = "schedule.jsonl";
+
 /// What a run has shown.
 struct Shown {
     counts: Counts,
@@ -51,8 +59,9 @@ struct Shown {
 }
 
 impl Arguments {
-    fn nodes(&self, seed: u64) -> usize {
-        self.nodes.unwrap_or(if seed.is_multiple_of(4) { 5 } else { 3 })
+    fn nodes(&self, seed: u64, schedule: Option<&Schedule>) -> usize {
+        let of_schedule = schedule.and_then(|schedule| usize::try_from(schedule.head.nodes).ok());
+        of_schedule.or(self.nodes).unwrap_or(if seed.is_multiple_of(4) { 5 } else { 3 })
     }
 
     fn site(&self, abilities: Abilities, directory: PathBuf) -> Site {
@@ -67,6 +76,13 @@ impl Arguments {
         }
     }
 
+    /// The schedule, if there is to be one.
+    fn schedule(&self) -> Result<Option<Schedule>, String> {
+        let Some(path) = &self.schedule else { return Ok(None) };
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Schedule::parse(&text).map(Some).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
     fn run(&self, seed: u64, abilities: Abilities) -> Result<Shown, String> {
         let directory = self.directory.join(format!("{}-{seed}", self.slot));
         let _ = fs::remove_dir_all(&directory);
@@ -76,18 +92,25 @@ impl Arguments {
         let outcome = self.run_at(&site, seed, abilities);
         match &outcome {
             Ok(shown) if shown.violations.is_empty() => drop(fs::remove_dir_all(&directory)),
-            _ => println!("{}", logs(&directory)),
+            _ => {
+                println!("{}", logs(&directory));
+                println!("seed {seed}: the schedule of its faults is {}", directory.join(SCHEDULE).display());
+            }
         }
         outcome
     }
 
     fn run_at(&self, site: &Site, seed: u64, abilities: Abilities) -> Result<Shown, String> {
-        let nodes = self.nodes(seed);
+        let schedule = self.schedule()?;
+        let nodes = self.nodes(seed, schedule.as_ref());
+        let mut record = File::create(site.directory.join(SCHEDULE)).map_err(|error| error.to_string())?;
+        writeln!(record, "{}", Head { nodes: nodes as u64, seed }.line()?).map_err(|error| error.to_string())?;
         let mut cluster = Cluster::start(site, nodes, seed)?;
         let mut load = Load::start(seed, cluster.addresses());
-        let mut faults = Faults::new(&mut cluster, &load, abilities, seed);
-        for _ in 0..self.faults {
-            faults.next()?;
+        let mut faults = Faults::new(&mut cluster, &load, (abilities, seed), record);
+        match &schedule {
+            Some(schedule) => faults.replay(schedule)?,
+            None => (0..self.faults).try_for_each(|_| faults.next())?,
         }
         let mut counts = faults.end()?;
         let histories = load.finish()?;

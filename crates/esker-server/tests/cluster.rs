@@ -662,6 +662,113 @@ fn nodes_of_others_are_refused() {
     cluster.finish();
 }
 
+/// A member whose directory was lost has forgotten for whom it voted and what it confirmed: it
+/// counts as nobody until it is removed and added anew.
+#[test]
+fn a_member_with_an_emptied_directory_does_not_count() {
+    let mut cluster = Cluster::start(3, |_| {});
+    assert_eq!(cluster.line(1, "SET a 1"), "+OK");
+    cluster.stop(3);
+    std::fs::remove_dir_all(&cluster.configs[&3].directory).expect("the directory of a node");
+    cluster.boot(3);
+    let member = cluster.member(3);
+    let refused = cluster.line(1, &format!("RAFT.ADD {member}"));
+    assert!(refused.contains("RAFT.REMOVE 3"), "{refused}");
+    let (term, write) = (cluster.status(1)["term"].clone(), "SET a 2");
+    cluster.stop(2);
+    // One of two nodes that have the data is no majority of three.
+    let refused = cluster.line(1, write);
+    assert!(refused.starts_with("-CLUSTERDOWN") || refused.starts_with("-UNCERTAIN"), "{refused} in term {term}");
+    let status = cluster.status(3);
+    assert_eq!((status["leader"].as_str(), status["last-log"].as_str()), ("_", "0"), "{status:?}");
+    cluster.boot(2);
+    wait_until(|| cluster.line(2, write) == "+OK");
+    assert_eq!(cluster.line(1, "RAFT.REMOVE 3"), "+OK");
+    assert_eq!(cluster.line(2, &format!("RAFT.ADD {member}")), "+OK");
+    wait_until(|| cluster.line(1, "RAFT.PROMOTE 3") == "+OK");
+    cluster.stop(2);
+    assert_eq!((cluster.line(3, "GET a"), cluster.line(1, "SET a 3")), ("$1 2".into(), "+OK".into()));
+    cluster.boot(2);
+    cluster.finish();
+}
+
+/// Copies a directory with what is in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() { copy(&entry.path(), &target) } else { drop(std::fs::copy(entry.path(), target)) }
+    }
+}
+
+/// What a node had earlier makes it no member again: neither its state in the place of the one
+/// that was lost, nor a cluster that begins with it. An empty directory does.
+#[test]
+fn a_node_is_not_replaced_by_a_backup() {
+    let mut cluster = Cluster::prepare(4, |_| {});
+    (1..=3).for_each(|number| cluster.boot(number));
+    let members: Vec<String> = (1..=3).map(|number| cluster.member(number)).collect();
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
+    assert_eq!(cluster.line(1, "RPUSH l x"), ":1");
+    cluster.stop(3);
+    let (lost, new) = (cluster.configs[&3].directory.clone(), cluster.configs[&4].directory.clone());
+    let backup = cluster.directory.path().join("backup");
+    copy(&lost.join("state"), &backup);
+    std::fs::remove_dir_all(&lost).expect("the directory of a node");
+    assert_eq!(cluster.line(1, "RPUSH l y"), ":2");
+    for number in [3, 4] {
+        copy(&backup, &cluster.configs[&number].directory.join("state"));
+        let refused = Server::start(cluster.configs[&number].clone()).expect_err("a state without its log");
+        assert!(refused.to_string().contains("the state of a node without its log"), "{refused}");
+        std::fs::remove_dir_all(&cluster.configs[&number].directory).expect("the directory of a node");
+    }
+    let slots = std::fs::read_dir(&backup).expect("a state").map(|entry| entry.expect("an entry").path());
+    let source = slots.filter(|path| path.is_dir()).max().expect("a slot");
+    cluster.configs.get_mut(&4).and_then(|config| config.cluster.as_mut()).expect("a node").import = Some(source);
+    cluster.boot(4);
+    assert_eq!(cluster.line(4, "RPUSH l z"), ":2");
+    let member = cluster.member(4);
+    let refused = cluster.line(1, &format!("RAFT.ADD {member}"));
+    assert!(refused.contains("another cluster"), "{refused}");
+    cluster.stop(4);
+    std::fs::remove_dir_all(&new).expect("the directory of a node");
+    cluster.configs.get_mut(&4).and_then(|config| config.cluster.as_mut()).expect("a node").import = None;
+    cluster.boot(4);
+    assert_eq!(cluster.line(1, &format!("RAFT.ADD {member}")), "+OK");
+    wait_until(|| cluster.line(1, "RAFT.PROMOTE 4") == "+OK");
+    assert_eq!(cluster.line(2, "RAFT.REMOVE 3"), "+OK");
+    assert_eq!(cluster.line(4, "LRANGE l 0 -1"), "*2 $1 x $1 y");
+    cluster.finish();
+}
+
+/// An older state beside the log is brought up to date, if the log still has what it lacks.
+#[test]
+fn an_older_state_needs_the_log_behind_it() {
+    let mut cluster = Cluster::prepare(1, |cluster| cluster.snapshot_entries = 30);
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", cluster.member(1))), "+OK");
+    assert_eq!(cluster.line(1, "INCR n"), ":1");
+    let (state, backup) = (cluster.configs[&1].directory.join("state"), cluster.directory.path().join("backup"));
+    cluster.stop(1);
+    copy(&state, &backup);
+    let bring_back = || {
+        std::fs::remove_dir_all(&state).expect("a state");
+        copy(&backup, &state);
+    };
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "INCR n"), ":2");
+    cluster.stop(1);
+    bring_back();
+    cluster.boot(1);
+    assert_eq!(cluster.line(1, "GET n"), "$1 2");
+    wait_until(|| cluster.line(1, "INCR n").starts_with(':') && cluster.status(1)["purged"] != "0");
+    cluster.stop(1);
+    bring_back();
+    let refused = Server::start(cluster.configs[&1].clone()).expect_err("a log with a gap behind the state");
+    assert!(refused.to_string().contains("purged"), "{refused}");
+}
+
 /// No change of the members leaves voters of whom no majority is there.
 #[test]
 fn a_majority_that_is_down_is_not_made() {

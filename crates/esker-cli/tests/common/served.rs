@@ -5,6 +5,7 @@ use super::common::command;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 
 /// Ports of this machine that nobody has now.
 pub fn free_ports(count: usize) -> Vec<u16> {
@@ -16,6 +17,8 @@ pub fn free_ports(count: usize) -> Vec<u16> {
 pub struct Served {
     pub child: Child,
     pub address: String,
+    /// What it logs once it is ready, when it has ended.
+    pub log: Option<JoinHandle<String>>,
 }
 
 impl Served {
@@ -40,9 +43,13 @@ impl Served {
             assert!(log.read_line(&mut line).unwrap() > 0, "the server has ended");
         }
         // The rest is read, so that the server is never held up by its log.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let log = std::thread::spawn(move || {
+            let mut rest = Vec::new();
+            let _ = log.read_to_end(&mut rest);
+            String::from_utf8_lossy(&rest).into_owned()
+        });
         let (_, rest) = line.split_once("plain: Some(").unwrap();
-        Served { child, address: rest.split(')').next().unwrap().to_string() }
+        Served { child, address: rest.split(')').next().unwrap().to_string(), log: Some(log) }
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -62,6 +62,9 @@ impl Node {
         // Another one may have been faster while the members were asked.
         self.check_empty().await?;
         self.join_new_cluster().await?;
+        for (&id, address) in members.iter().filter(|(id, _)| **id != self.config.node) {
+            self.have_join(id, address).await?;
+        }
         let nodes = members.into_iter().map(|(id, address)| (id, BasicNode::new(address.to_string())));
         let nodes: BTreeMap<u64, BasicNode> = nodes.collect();
         if let Err(error) = self.raft.initialize(nodes).await {
@@ -87,8 +90,16 @@ impl Node {
         }
     }
 
-    /// Is in a cluster that nobody else is in yet. One of an earlier RAFT.INIT that a crash ended
-    /// was never told to others.
+    /// Has the node with the empty directory at this address be in the cluster of this node.
+    async fn have_join(&self, id: u64, address: &Address) -> Changed {
+        match self.peers.call((id, &address.raft()), &Message::Join, self.patience()).await {
+            Ok(joined) => joined,
+            Err(error) => Err(format!("node {id} does not answer, start it first: {error}")),
+        }
+    }
+
+    /// Is in a cluster that nobody else is in yet. Nodes that have joined the one of an earlier
+    /// RAFT.INIT, which an error or a crash ended, need empty directories again.
     async fn join_new_cluster(&self) -> Changed {
         let (identity, cluster) = (Arc::clone(&self.identity), cluster_number(&mut self.seeds.lock()));
         let joined = tokio::task::spawn_blocking(move || identity.leave().and_then(|()| identity.join(cluster))).await;
@@ -141,11 +152,26 @@ impl Node {
         self.wait_alive(|alive| alive.len() * 2 > voters.len(), &voters).await
     }
 
+    /// Says so if a member has an empty directory: it is not the node any more that it was. One
+    /// that does not answer may be down.
+    async fn check_not_emptied(&self, id: u64, address: &Address) -> Changed {
+        match self.peers.who(&address.raft(), ANSWER).await {
+            Ok(who) if who.node == id && who.cluster == 0 => Err(format!(
+                "the directory of node {id} is new, and the member had another one: RAFT.REMOVE {id} first"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Has the node follow, without a vote.
     async fn add(&self, id: u64, address: String) -> Changed {
-        let cluster = self.cluster_at(id, &Address::parse(&address)?).await?;
+        let parsed = Address::parse(&address)?;
+        let cluster = self.cluster_at(id, &parsed).await?;
         if cluster != 0 && cluster != self.identity.cluster() {
             return Err(format!("node {id} at {address} has the data of another cluster; empty its directory"));
+        }
+        if cluster == 0 {
+            self.have_join(id, &parsed).await?;
         }
         let added = self.raft.add_learner(id, BasicNode::new(address), false).await;
         added.map(drop).map_err(|error| error.to_string())
@@ -199,7 +225,7 @@ impl Node {
         let retained = match change {
             MemberChange::Add(id, address) => {
                 if membership.get_node(&id).is_some_and(|node| node.addr == address) {
-                    return Ok(());
+                    return self.check_not_emptied(id, &Address::parse(&address)?).await;
                 }
                 if is_member(&id) {
                     return Err(format!("node {id} is a member; RAFT.REMOVE it first, if it is another one now"));

@@ -22,7 +22,7 @@ pub fn cluster_number(random: &mut Random) -> u128 {
 pub struct Identity {
     node: u64,
     stored: Keyspace,
-    /// Drawn at RAFT.INIT; 0 as long as the node is in no cluster.
+    /// Drawn at RAFT.INIT or an import; 0 as long as the node is in no cluster.
     cluster: Mutex<u128>,
     /// One RAFT.INIT at a time begins a cluster.
     pub beginning: tokio::sync::Mutex<()>,
@@ -76,7 +76,8 @@ impl Identity {
         Header { to, cluster: self.cluster() }
     }
 
-    /// Refuses what is meant for another node, or comes from another cluster.
+    /// Refuses what is meant for another node, or comes from another cluster, and everything as
+    /// long as the node is in none.
     ///
     /// # Errors
     /// A text that says which.
@@ -84,7 +85,9 @@ impl Identity {
         let (node, cluster) = (self.node, self.cluster());
         let refusal = if header.to != node {
             format!("the node at this address has number {node}, not {}", header.to)
-        } else if cluster != 0 && header.cluster != cluster {
+        } else if cluster == 0 {
+            format!("the directory of node {node} is new, and in no cluster: RAFT.REMOVE the node, then RAFT.ADD it")
+        } else if header.cluster != cluster {
             format!("node {node} has the data of another cluster; see doc/server.md, or empty its directory")
         } else {
             return Ok(());
@@ -108,7 +111,7 @@ mod tests {
         let db = Db::open(directory.path(), esker::Options::default()).unwrap();
         let identity = Identity::open(&db, 3).unwrap();
         let is_admitted = |identity: &Identity, to, cluster| identity.check(&Header { to, cluster }).is_ok();
-        assert!(is_admitted(&identity, 3, 0) && is_admitted(&identity, 3, 7) && !is_admitted(&identity, 4, 0));
+        assert!(!is_admitted(&identity, 3, 0) && !is_admitted(&identity, 3, 7) && !is_admitted(&identity, 4, 0));
         identity.join(7).unwrap();
         // The first one counts.
         identity.join(8).unwrap();

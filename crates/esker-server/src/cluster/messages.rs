@@ -65,16 +65,9 @@ pub enum Message {
     Member(MemberChange),
     /// The hashes of the state as of an entry. Answer: `Option<Vec<RangeHash>>`.
     Hashes(u64),
-}
-
-impl Message {
-    /// Whether a node that is in no cluster is in that of the sender from then on.
-    pub fn joins(&self) -> bool {
-        matches!(
-            self,
-            Message::Append(_) | Message::Vote(_) | Message::PreVote(_) | Message::Snapshot(_) | Message::Install(..)
-        )
-    }
+    /// To be in the cluster of the sender from now on, with an empty directory. Answer:
+    /// [`Changed`].
+    Join,
 }
 
 /// What came of a proposal.

@@ -1,7 +1,7 @@
 //! Answers the messages of other nodes.
 
 use super::commands::is_known;
-use super::messages::{Hashes, Header, Message, Proposed, Who, decode, encode};
+use super::messages::{Changed, Hashes, Header, Message, Proposed, Who, decode, encode};
 use super::node::Node;
 use super::payload::{MOST_PAYLOAD_BYTES, Payload};
 use super::transport::Handler;
@@ -18,8 +18,8 @@ fn text(error: impl Display) -> String {
 impl Handler for Node {
     async fn handle(self: Arc<Self>, message: Bytes) -> Result<Vec<u8>, String> {
         let (header, message) = decode::<(Header, Message)>(&message)?;
-        if !matches!(message, Message::Who) {
-            self.admit(&header, message.joins()).await?;
+        if !matches!(message, Message::Who | Message::Join) {
+            self.identity.check(&header)?;
         }
         match message {
             Message::Who => encode(&Who { node: self.config.node, cluster: self.cluster_or_data().await? }),
@@ -39,6 +39,7 @@ impl Handler for Node {
             Message::ReadIndex => encode(&self.read_index_here().await),
             Message::Member(change) => encode(&self.change_here(change).await),
             Message::Hashes(index) => encode::<Hashes>(&self.hashes_here(index).await?),
+            Message::Join => encode::<Changed>(&self.join(header).await),
         }
     }
 }
@@ -59,18 +60,19 @@ fn check(request: &Request) -> Result<(), String> {
 }
 
 impl Node {
-    /// Refuses what is meant for another node, or comes from another cluster. One that is in none
-    /// yet is in that of the first message which makes it a member.
-    async fn admit(&self, header: &Header, joins: bool) -> Result<(), String> {
-        self.identity.check(header)?;
-        if joins && header.cluster != 0 && self.identity.cluster() == 0 {
-            let (identity, cluster) = (Arc::clone(&self.identity), header.cluster);
-            let joined = tokio::task::spawn_blocking(move || identity.join(cluster)).await;
-            joined.map_err(text)?.map_err(text)?;
-            // Another one may have been faster.
-            self.identity.check(header)?;
+    /// Is in the cluster of the sender from now on. A node is told so before it is made a member,
+    /// and takes no other message before: one whose directory was lost or emptied has forgotten
+    /// for whom it voted and what it confirmed, and must not count as the member that it was.
+    async fn join(&self, header: Header) -> Changed {
+        let known = self.cluster_or_data().await?;
+        if known != 0 || header.to != self.config.node || header.cluster == 0 {
+            return self.identity.check(&header);
         }
-        Ok(())
+        let identity = Arc::clone(&self.identity);
+        let joined = tokio::task::spawn_blocking(move || identity.join(header.cluster)).await;
+        joined.map_err(text)?.map_err(text)?;
+        // Another one may have been faster.
+        self.identity.check(&header)
     }
 
     /// The number of the node's cluster. A log without one, as of an import that was cut short, is

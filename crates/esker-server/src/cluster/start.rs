@@ -2,7 +2,7 @@
 
 use super::commands::Commands;
 use super::config::ClusterConfig;
-use super::identity::{Identity, cluster_number};
+use super::identity::{Identity, NOBODY, cluster_number};
 use super::network::Network;
 use super::node::Node;
 use super::notices::Notices;
@@ -94,14 +94,12 @@ pub async fn start(
     let commands = Commands::new(databases, Arc::clone(&notices), Arc::clone(&planted));
     let (dues, time_ms) = (commands.dues(), commands.time_ms());
     let (node, place) = (config.clone(), directory.to_path_buf());
+    let mut seeds = Random::new(seed);
+    let number = cluster_number(&mut seeds);
     // Opening reads the log of the engine, which may take a while.
-    let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, budget)).await;
+    let opened = tokio::task::spawn_blocking(move || open(&place, &node, commands, (budget, number))).await;
     let (log_db, log, machine, identity) = opened.map_err(|error| error.to_string())??;
     let identity = Arc::new(identity);
-    let mut seeds = Random::new(seed);
-    if config.import.is_some() {
-        identity.join(cluster_number(&mut seeds)).map_err(|error| error.to_string())?;
-    }
     let peers = Arc::new(Peers::new(Arc::clone(&identity), connector, Arc::clone(&planted)));
     let network = Network(Arc::clone(&peers));
     let raft = Raft::new(config.node, raft_config, network, log.clone(), machine.clone()).await;
@@ -134,11 +132,12 @@ pub async fn start(
 
 type Opened = (Db, LogStore, StateMachine<Commands>, Identity);
 
+/// Opens what is in the directory; an import begins the cluster of that number.
 fn open(
     directory: &Path,
     config: &ClusterConfig,
     commands: Commands,
-    budget: Option<usize>,
+    (budget, number): (Option<usize>, u128),
 ) -> Result<Opened, StartError> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let options = |share: usize| match budget {
@@ -154,6 +153,8 @@ fn open(
     let machine = match &config.import {
         None => StateMachine::open(place, commands, state),
         Some(source) => {
+            // First: when there is a state, no other cluster takes this for an empty node.
+            identity.join(number).map_err(|error| error.to_string())?;
             let member = (config.node, BasicNode::new(config.advertise.to_string()));
             let imported = StateMachine::import(place, source, member, commands, state, import::prepare);
             imported.and_then(|(machine, last)| log.begin_behind(last).map(|()| machine))
@@ -163,6 +164,11 @@ fn open(
         Error::Stopped { why } => StartError::Diverged(why),
         other => StartError::Failed(other.to_string()),
     })?;
+    if identity.cluster() == NOBODY.into() && machine.database().applied().0.is_some() {
+        let what = "has the state of a node without its log, which has the votes of the node and what it confirmed";
+        let advice = "RAFT.ADD a node with an empty directory, or begin a cluster with --import of a copy of the state";
+        return Err(StartError::Failed(format!("{} {what}; {advice}", directory.display())));
+    }
     machine.reconcile(&log).map_err(|error| error.to_string())?;
     Ok((log_db, log, machine, identity))
 }
@@ -202,5 +208,31 @@ async fn hand_on(node: &Node) {
         if let Err(error) = moved {
             tracing::warn!(%error, "no other node has taken the leadership over");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Address;
+    use esker::KeyspaceOptions;
+
+    /// What a crash behind the import leaves is in a cluster of its own, and is taken by none for
+    /// an empty node.
+    #[test]
+    fn an_import_is_in_its_own_cluster_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("source");
+        let db = Db::open(&source, Options::default()).unwrap();
+        db.keyspace("system", KeyspaceOptions::default()).unwrap().put("format", "1").unwrap();
+        db.close().unwrap();
+        let mut config = ClusterConfig::new(1, "127.0.0.1:0", Address::parse("a:1@2").unwrap());
+        let commands = || Commands::new(1, Arc::default(), Arc::default());
+        let place = directory.path().join("node");
+        config.import = Some(source);
+        drop(open(&place, &config, commands(), (None, 7)).map_err(|error| format!("{error:?}")).unwrap());
+        config.import = None;
+        let again = open(&place, &config, commands(), (None, 8)).map_err(|error| format!("{error:?}")).unwrap();
+        assert_eq!(again.3.cluster(), 7);
     }
 }

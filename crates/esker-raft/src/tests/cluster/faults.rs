@@ -1,8 +1,9 @@
-//! What happens to a simulated cluster.
+//! What happens to a simulated cluster: as the seed says, or as a schedule that a run of processes
+//! has written down.
 
 use super::super::world::{pause, random};
 use super::replicas::Replicas;
-use esker::env::mem::CrashMode;
+use esker::env::mem::{CrashMode, MemEnv};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
@@ -13,12 +14,14 @@ pub type Counts = BTreeMap<&'static str, u64>;
 
 /// Faults, one after the other, as the seed says.
 pub struct Faults {
-    replicas: Replicas,
+    pub(super) replicas: Replicas,
     random: StdRng,
     /// Nodes that are down, with the number of their next start.
     down: BTreeMap<u64, u64>,
     /// A node that is about to take the place of another one.
     replacement: Option<(u64, u64)>,
+    /// A copy of the disk of a node, made while the node was down.
+    backup: Option<MemEnv>,
     counts: Counts,
 }
 
@@ -28,20 +31,25 @@ const ATTEMPTS: usize = 100;
 impl Faults {
     pub fn new(seed: u64, replicas: &Replicas) -> Faults {
         let (replicas, random) = (replicas.clone(), random(seed ^ 0xfa17));
-        Faults { replicas, random, down: BTreeMap::new(), replacement: None, counts: Counts::new() }
+        let (down, counts) = (BTreeMap::new(), Counts::new());
+        Faults { replicas, random, down, replacement: None, backup: None, counts }
     }
 
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }
 
     async fn wait(&mut self, most_ms: u64) {
-        let wait = Duration::from_millis(self.random.random_range(0..most_ms));
+        let wait = self.up_to(most_ms);
         pause(wait).await;
+    }
+
+    fn up_to(&mut self, most_ms: u64) -> Duration {
+        Duration::from_millis(self.random.random_range(0..most_ms))
     }
 
     fn node(&mut self) -> u64 {
@@ -59,7 +67,7 @@ impl Faults {
 
     /// The next fault, and a while with it.
     pub async fn next(&mut self) -> Result<(), String> {
-        match self.random.random_range(0..16) {
+        match self.random.random_range(0..17) {
             0..4 => self.partition().await,
             4..8 => {
                 let node = self.node();
@@ -75,9 +83,9 @@ impl Faults {
             9 => {
                 self.count("slow networks");
                 let most_ms = self.random.random_range(30..400);
-                self.replicas.network.delay(Some(most_ms));
+                self.replicas.network.disturb(Some((most_ms, 2)));
                 self.wait(4_000).await;
-                self.replicas.network.delay(None);
+                self.replicas.network.disturb(None);
             }
             10 | 11 => {
                 self.count("clock jumps");
@@ -85,9 +93,13 @@ impl Faults {
                 let ahead_ms = self.random.random_range(0..10_000);
                 self.replicas.set_clock(node, ahead_ms);
             }
-            12 => self.fill_disk().await,
-            13 => self.restart_one_after_the_other().await?,
-            14 => self.replace().await?,
+            12 => {
+                let (node, lasts) = (self.node(), self.up_to(3_000));
+                self.fill_disk(node, lasts).await;
+            }
+            13 => self.restart_one_after_the_other(&self.replicas.nodes()).await?,
+            14 => self.replace(None, false).await?,
+            15 => self.replace(None, true).await?,
             _ => {}
         }
         self.wait(800).await;
@@ -135,27 +147,31 @@ impl Faults {
                 all().filter(|(from, to)| *from != bridge && *to != bridge && side[from] != side[to]).collect()
             }
         };
+        let lasts = self.up_to(3_000);
+        self.cut(lines, lasts).await;
+    }
+
+    pub(super) async fn cut(&mut self, lines: Vec<(u64, u64)>, lasts: Duration) {
         self.replicas.network.cut(lines);
-        self.wait(3_000).await;
+        pause(lasts).await;
         self.replicas.network.cut([]);
     }
 
     /// Lets the disk of a node take hardly any more bytes for a while.
-    async fn fill_disk(&mut self) {
+    pub(super) async fn fill_disk(&mut self, node: u64, lasts: Duration) {
         self.count("full disks");
-        let node = self.node();
         let disk = self.replicas.disk(node);
         let used =
             disk.files().iter().filter_map(|path| disk.file_bytes(path)).map(|bytes| bytes.len() as u64).sum::<u64>();
         disk.set_capacity(Some(used + self.random.random_range(0..4_000)));
-        self.wait(3_000).await;
+        pause(lasts).await;
         disk.set_capacity(None);
     }
 
     /// Stops each node and starts it again before the next one.
-    async fn restart_one_after_the_other(&mut self) -> Result<(), String> {
+    pub(super) async fn restart_one_after_the_other(&mut self, nodes: &[u64]) -> Result<(), String> {
         self.count("rolling restarts");
-        for node in self.replicas.nodes() {
+        for &node in nodes {
             if let Some(start) = self.replicas.crash(node, None, 0).await {
                 self.wait(100).await;
                 self.replicas.boot(node, start).await?;
@@ -165,11 +181,21 @@ impl Faults {
         Ok(())
     }
 
-    /// Puts a node with an empty disk in the place of another one, as far as it can be done now.
-    async fn replace(&mut self) -> Result<(), String> {
+    /// Puts a node in the place of another one, as far as it can be done now: one with an empty
+    /// disk, or one that begins with the state that a node had some time ago.
+    pub(super) async fn replace(&mut self, old: Option<u64>, from_backup: bool) -> Result<(), String> {
+        let old = old.unwrap_or_else(|| self.node());
         let (old, new) = match self.replacement {
             Some(pair) => pair,
-            None => (self.node(), self.replicas.begin().await?),
+            None if from_backup => {
+                self.count("nodes that begin with a backup");
+                let backup = match self.backup.take() {
+                    Some(backup) => backup,
+                    None => self.back_up().await?,
+                };
+                (old, self.replicas.begin(Some(&backup)).await?)
+            }
+            None => (old, self.replicas.begin(None).await?),
         };
         self.replacement = Some((old, new));
         for _ in 0..3 {
@@ -184,8 +210,17 @@ impl Faults {
         Ok(())
     }
 
+    /// A copy of the disk of a node, which is stopped for that.
+    async fn back_up(&mut self) -> Result<MemEnv, String> {
+        let node = self.node();
+        self.stop(node, None).await;
+        let backup = self.replicas.disk(node).kill();
+        self.boot(node).await?;
+        Ok(backup)
+    }
+
     /// Ends nodes that have given up, so that they are started again.
-    async fn revive(&mut self) {
+    pub(super) async fn revive(&mut self) {
         for node in self.replicas.nodes() {
             if !self.replicas.has_stopped(node) {
                 continue;
@@ -198,7 +233,7 @@ impl Faults {
     }
 
     /// Cuts the power of a node, now or in a later call of its disk, or kills it.
-    async fn crash(&mut self, node: u64) {
+    pub(super) async fn crash(&mut self, node: u64) {
         if self.down.contains_key(&node) {
             return;
         }
@@ -213,6 +248,11 @@ impl Faults {
             4 => Some(CrashMode::KeepAll),
             _ => Some(CrashMode::Random),
         };
+        self.stop(node, mode).await;
+    }
+
+    /// Cuts the power of a node now, or kills it.
+    pub(super) async fn stop(&mut self, node: u64, mode: Option<CrashMode>) {
         self.count(if mode.is_some() { "power losses" } else { "kills" });
         let seed = self.random.random_range(0..u64::MAX);
         if let Some(start) = self.replicas.crash(node, mode, seed).await {
@@ -221,24 +261,32 @@ impl Faults {
     }
 
     async fn boot(&mut self, node: u64) -> Result<(), String> {
-        match self.down.remove(&node) {
-            Some(start) => self.replicas.boot(node, start).await,
-            None => Ok(()),
+        let Some(start) = self.down.remove(&node) else { return Ok(()) };
+        if self.random.random_range(0..4) == 0 {
+            self.backup = Some(self.replicas.disk(node).kill());
         }
+        self.replicas.boot(node, start).await
+    }
+
+    /// Starts what is down.
+    pub(super) async fn boot_all(&mut self) -> Result<(), String> {
+        for node in self.down.keys().copied().collect::<Vec<_>>() {
+            self.boot(node).await?;
+        }
+        Ok(())
     }
 
     /// Ends all faults. A node that an error of its disk has ended is started again.
     pub async fn end(&mut self) -> Result<(), String> {
         self.replicas.network.cut([]);
+        self.replicas.network.disturb(None);
         self.revive().await;
-        for node in self.down.keys().copied().collect::<Vec<_>>() {
-            self.boot(node).await?;
-        }
+        self.boot_all().await?;
         for _ in 0..ATTEMPTS {
             if self.replacement.is_none() {
                 return Ok(());
             }
-            self.replace().await?;
+            self.replace(None, false).await?;
         }
         Err(format!("no node takes the place of another one: {}", self.replicas.describe().await))
     }

@@ -9,28 +9,39 @@ mod clients;
 mod faults;
 mod network;
 mod objects;
+mod replay;
 mod replicas;
 
 use self::clients::{Clients, Semantics};
 use self::faults::{Counts, Faults};
 use self::replicas::{Planted, Replicas};
 use super::world::{run_seeded, seed};
+use esker_fault_schedule::Schedule;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// How a run goes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Plan {
     seed: u64,
     nodes: u64,
     planted: Planted,
     /// How many faults come one after the other.
     faults: usize,
+    /// These faults, instead of those that the seed draws.
+    schedule: Option<Arc<Schedule>>,
     semantics: Semantics,
 }
 
 impl Plan {
     fn of(seed: u64, nodes: u64) -> Plan {
-        Plan { seed, nodes, planted: Planted::Nothing, faults: 12, semantics: Semantics::Sessions }
+        let (planted, semantics) = (Planted::Nothing, Semantics::Sessions);
+        Plan { seed, nodes, planted, faults: 12, schedule: None, semantics }
+    }
+
+    /// With the faults of that schedule.
+    fn on(seed: u64, schedule: &Arc<Schedule>) -> Plan {
+        Plan { schedule: Some(Arc::clone(schedule)), ..Plan::of(seed, schedule.head.nodes) }
     }
 }
 
@@ -40,8 +51,13 @@ fn simulate(plan: Plan) -> Result<Counts, String> {
         let replicas = Replicas::start(plan.seed, plan.nodes, plan.planted).await?;
         let clients = Clients::start(&replicas, plan.seed, plan.semantics);
         let mut faults = Faults::new(plan.seed, &replicas);
-        for _ in 0..plan.faults {
-            faults.next().await?;
+        match &plan.schedule {
+            Some(schedule) => faults.replay(schedule).await?,
+            None => {
+                for _ in 0..plan.faults {
+                    faults.next().await?;
+                }
+            }
         }
         faults.end().await?;
         let (operations, retries) = clients.finish().await?;
@@ -100,14 +116,26 @@ fn a_seed_repeats_its_run() {
     }
 }
 
+/// The schedule in the file that `ESKER_SCHEDULE` names, if it does.
+fn schedule() -> Option<Arc<Schedule>> {
+    let path = std::env::var("ESKER_SCHEDULE").ok()?;
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Some(Arc::new(Schedule::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}"))))
+}
+
 /// Many histories, for `scripts/cluster-histories`. A seed divisible by four is a cluster of five.
+/// With `ESKER_SCHEDULE` each has the faults of that schedule, and its number of nodes.
 #[test]
 #[ignore = "takes as long as it is told to; scripts/cluster-histories runs it"]
 fn histories() {
-    let (mut all, mut failed) = (Counts::new(), Vec::new());
+    let (mut all, mut failed, schedule) = (Counts::new(), Vec::new(), schedule());
     for seed in seeds(1, 100) {
-        let nodes = if seed.is_multiple_of(4) { 5 } else { 3 };
-        let outcome = catch_unwind(AssertUnwindSafe(|| simulate(Plan::of(seed, nodes))));
+        let plan = match &schedule {
+            Some(schedule) => Plan::on(seed, schedule),
+            None => Plan::of(seed, if seed.is_multiple_of(4) { 5 } else { 3 }),
+        };
+        let nodes = plan.nodes;
+        let outcome = catch_unwind(AssertUnwindSafe(|| simulate(plan)));
         match outcome.unwrap_or_else(|_| Err("a panic".into())) {
             Ok(counts) => {
                 add(&mut all, counts);
@@ -115,7 +143,10 @@ fn histories() {
                     &mut all,
                     Counts::from([
                         ("histories", 1),
-                        if nodes == 5 { ("of five nodes", 1) } else { ("of three nodes", 1) },
+                        (
+                            if nodes == 5 { "of five nodes" } else { "of three nodes" },
+                            u64::from(matches!(nodes, 3 | 5)),
+                        ),
                     ]),
                 );
             }
@@ -133,10 +164,17 @@ fn histories() {
 
 /// Runs seeds until the fault is noticed.
 fn noticed(planted: Planted, semantics: Semantics) {
-    let found = (300..500).find_map(|seed| {
-        let plan = Plan { planted, semantics, ..Plan::of(seed, 3) };
-        simulate(plan).err().map(|what| (seed, what))
-    });
+    noticed_by(|seed| Plan { planted, semantics, ..Plan::of(seed, 3) });
+}
+
+/// The same with the faults of a schedule.
+fn noticed_on(schedule: &Arc<Schedule>, planted: Planted, semantics: Semantics) {
+    noticed_by(|seed| Plan { planted, semantics, ..Plan::on(seed, schedule) });
+}
+
+fn noticed_by(plan: impl Fn(u64) -> Plan) {
+    let found = (300..500).find_map(|seed| simulate(plan(seed)).err().map(|what| (seed, what)));
+    let planted = plan(300).planted;
     let (seed, what) = found.unwrap_or_else(|| panic!("{planted:?} was never noticed"));
     println!("{planted:?} was noticed with seed {seed}: {what}");
 }
@@ -146,9 +184,17 @@ fn a_cluster_that_acknowledges_before_the_sync_is_noticed() {
     noticed(Planted::EarlyAcknowledgement, Semantics::Sessions);
 }
 
+/// A room that loses its power over and over: what the seeds draw seldom finds it.
 #[test]
 fn leaders_that_go_on_after_a_power_loss_are_noticed() {
-    noticed(Planted::RestoredLeaders, Semantics::Sessions);
+    let mut text = "{\"nodes\":3}\n".to_string();
+    for begun_ms in (1..20).map(|count| count * 1_200) {
+        let over_ms = begun_ms + 50;
+        text.push_str(&format!(
+            "{{\"fault\":\"power-loss\",\"nodes\":[1,2,3],\"begun_ms\":{begun_ms},\"over_ms\":{over_ms}}}\n"
+        ));
+    }
+    noticed_on(&Arc::new(Schedule::parse(&text).unwrap()), Planted::RestoredLeaders, Semantics::Sessions);
 }
 
 #[test]
@@ -169,6 +215,48 @@ fn a_cluster_with_clocks_of_their_own_is_noticed() {
 #[test]
 fn reads_of_a_leader_that_is_not_asked_are_noticed() {
     noticed(Planted::Nothing, Semantics::LocalReads);
+}
+
+/// A copy of the disk that is older than the node has forgotten a vote, and what was confirmed.
+#[test]
+fn nodes_that_start_with_old_copies_are_noticed() {
+    noticed(Planted::OldCopies, Semantics::Sessions);
+}
+
+/// A schedule with a fault of each kind.
+fn every_kind() -> Arc<Schedule> {
+    Arc::new(Schedule::parse(include_str!("../../../../esker-fault-schedule/every_kind.jsonl")).unwrap())
+}
+
+#[test]
+fn a_schedule_has_all_its_faults() {
+    let mut all = Counts::new();
+    for seed in seeds(800, 4) {
+        let counts = simulate(Plan::on(seed, &every_kind()));
+        add(&mut all, counts.unwrap_or_else(|what| panic!("ESKER_SEED={seed}: {what}")));
+    }
+    println!("{all:?}");
+    for what in [
+        "kills",
+        "partitions of a schedule",
+        "nodes cut off for one that stood still",
+        "slow networks",
+        "power losses",
+        "clock jumps",
+        "full disks",
+        "rolling restarts",
+        "nodes replaced",
+        "nodes that begin with a backup",
+        "leadership transfers",
+    ] {
+        assert!(all.contains_key(what), "no {what}: {all:?}");
+    }
+}
+
+/// What a schedule is repeated for: it finds what was wrong.
+#[test]
+fn a_schedule_finds_a_planted_fault() {
+    noticed_on(&every_kind(), Planted::Nothing, Semantics::LocalReads);
 }
 
 #[test]

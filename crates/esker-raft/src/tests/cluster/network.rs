@@ -5,7 +5,10 @@ use super::replicas::Machine;
 use crate::{SnapshotFiles, TransferReply, TypeConfig, Vote};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse,
+    VoteRequest, VoteResponse,
+};
 use openraft::{BasicNode, OptionalSend, Raft};
 use parking_lot::Mutex;
 use rand::RngExt;
@@ -36,6 +39,8 @@ struct State {
     cut: BTreeSet<(u64, u64)>,
     /// The longest delay of most messages in milliseconds.
     usual_delay_ms: u64,
+    /// How many of a hundred messages are lost.
+    lost_percent: u8,
     random: StdRng,
     installed: u64,
     repeated: u64,
@@ -43,13 +48,15 @@ struct State {
 
 /// The bytes of a snapshot in a message.
 const PIECE: usize = 512;
-/// The longest delay of most messages in milliseconds when nothing is wrong.
-const USUAL_DELAY_MS: u64 = 10;
+/// The longest delay of most messages in milliseconds when nothing is wrong, and how many of a
+/// hundred are lost.
+const USUAL: (u64, u8) = (10, 2);
 
 impl Network {
     pub fn new(random: StdRng) -> Network {
         let (reachable, cut) = (BTreeMap::new(), BTreeSet::new());
-        let state = State { reachable, cut, usual_delay_ms: USUAL_DELAY_MS, random, installed: 0, repeated: 0 };
+        let (usual_delay_ms, lost_percent) = USUAL;
+        let state = State { reachable, cut, usual_delay_ms, lost_percent, random, installed: 0, repeated: 0 };
         Network { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -70,9 +77,10 @@ impl Network {
         self.state.lock().cut = lines.into_iter().collect();
     }
 
-    /// Makes messages take up to so long, or as usual.
-    pub fn delay(&self, most_ms: Option<u64>) {
-        self.state.lock().usual_delay_ms = most_ms.unwrap_or(USUAL_DELAY_MS);
+    /// Makes messages take up to so long, and loses so many of a hundred; or as usual.
+    pub fn disturb(&self, how: Option<(u64, u8)>) {
+        let state = &mut *self.state.lock();
+        (state.usual_delay_ms, state.lost_percent) = how.unwrap_or(USUAL);
     }
 
     pub fn installed(&self) -> u64 {
@@ -88,9 +96,9 @@ impl Network {
     async fn pass(&self, from: u64, to: u64) -> Result<(), String> {
         let (delay, is_lost) = {
             let state = &mut *self.state.lock();
-            let (random, usual_ms) = (&mut state.random, state.usual_delay_ms);
+            let (random, usual_ms) = (&mut state.random, state.usual_delay_ms.max(1));
             let most_ms = if random.random_range(0..20) == 0 { usual_ms.max(200) } else { usual_ms };
-            (random.random_range(0..most_ms), random.random_range(0..50) == 0)
+            (random.random_range(0..most_ms), random.random_range(0..100) < state.lost_percent)
         };
         pause(Duration::from_millis(delay)).await;
         let is_cut = self.state.lock().cut.contains(&(from, to));
@@ -200,6 +208,15 @@ impl RaftNetworkV2<TypeConfig> for Line {
         self.call(&option, answer).await.map_err(unreachable)
     }
 
+    async fn transfer_leader(
+        &mut self,
+        rpc: TransferLeaderRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let answer = |target: Reachable| async move { target.raft.handle_transfer_leader(rpc).await.map_err(text) };
+        self.call(&option, answer).await.map_err(unreachable)
+    }
+
     async fn full_snapshot(
         &mut self,
         vote: Vote,
@@ -212,7 +229,14 @@ impl RaftNetworkV2<TypeConfig> for Line {
         let mut request = files.begin();
         loop {
             let message = request.clone();
-            let receive = |target: Reachable| async move { target.machine.receive(message).map_err(text) };
+            let receive = |target: Reachable| async move {
+                let received = target.machine.receive(message);
+                if matches!(received, Err(crate::Error::Stopped { .. })) {
+                    // As `esker serve` does: openraft does not hear of it, and would run on.
+                    spawn(async move { drop(target.raft.shutdown().await) });
+                }
+                received.map_err(text)
+            };
             // A message that is lost is sent again, so that a transfer is seldom begun anew.
             match self.call(&option, receive).await {
                 Ok(TransferReply::Wanted(place)) => {

@@ -14,6 +14,7 @@ use openraft::async_runtime::watch::WatchReceiver;
 use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub enum Planted {
     LostVotes,
     AppliedTwice,
     LocalClocks,
+    /// Nodes start with an older copy of their own disks.
+    OldCopies,
 }
 
 /// The commands of the clients, perhaps with a fault. Each writes down its time, for clients to
@@ -67,6 +70,8 @@ pub struct Replicas {
     nodes: Arc<Mutex<BTreeMap<u64, Node>>>,
     planted: Planted,
     began: Instant,
+    /// What nodes had when they stopped earlier, for a fault.
+    copies: Arc<Mutex<BTreeMap<u64, MemEnv>>>,
 }
 
 /// What a node has whether it runs or not.
@@ -83,7 +88,17 @@ impl Node {
     }
 }
 
-fn config() -> Arc<Config> {
+/// Copies the directory of the state machine to an empty disk, as an operator copies files.
+fn copy_state(from: &MemEnv, to: &MemEnv) {
+    let is_of_it = |path: &Path| path.components().any(|part| part.as_os_str() == "state") && !path.ends_with("LOCK");
+    for path in from.files().into_iter().filter(|path| is_of_it(path)) {
+        if let Some(bytes) = from.file_bytes(&path) {
+            to.set_file_bytes(&path, bytes);
+        }
+    }
+}
+
+fn config(planted: Planted) -> Arc<Config> {
     let config = Config {
         heartbeat_interval: 50,
         election_timeout_min: 200,
@@ -92,6 +107,9 @@ fn config() -> Arc<Config> {
         snapshot_policy: SnapshotPolicy::LogsSinceLast(8),
         max_in_snapshot_log_to_keep: 2,
         max_payload_entries: 16,
+        // A leader whose follower lacks what it had confirmed ends in a build with assertions: the
+        // clients are to notice it.
+        allow_log_reversion: Some(planted == Planted::OldCopies),
         ..Config::default()
     };
     Arc::new(config.validate().unwrap())
@@ -101,7 +119,8 @@ impl Replicas {
     /// Starts a cluster of that many nodes, and waits for a leader.
     pub async fn start(seed: u64, nodes: u64, planted: Planted) -> Result<Replicas, String> {
         let all = Arc::new(Mutex::new((1..=nodes).map(|node| (node, Node::new(node))).collect()));
-        let replicas = Replicas { network: Network::new(random(seed)), nodes: all, planted, began: Instant::now() };
+        let (network, copies) = (Network::new(random(seed)), Arc::default());
+        let replicas = Replicas { network, nodes: all, planted, began: Instant::now(), copies };
         for node in replicas.nodes() {
             replicas.boot(node, 0).await?;
         }
@@ -133,7 +152,8 @@ impl Replicas {
         let machine = machine.map_err(|error| text(&error))?;
         machine.reconcile(&log).map_err(|error| text(&error))?;
         let sender = Sender { network: self.network.clone(), node, start };
-        let raft = Raft::new(node, config(), sender, log, machine.clone()).await.map_err(|error| text(&error))?;
+        let raft =
+            Raft::new(node, config(self.planted), sender, log, machine.clone()).await.map_err(|error| text(&error))?;
         self.network.join(node, Reachable { raft, machine, start });
         Ok(())
     }
@@ -161,10 +181,15 @@ impl Replicas {
         metrics.is_some_and(|metrics| metrics.borrow_watched().running_state.is_err())
     }
 
-    /// Starts a node with an empty disk, that no member knows; its number.
-    pub async fn begin(&self) -> Result<u64, String> {
+    /// Starts a node that no member knows: with an empty disk, or with a copy of the state of
+    /// another node, and no log. Its number, which no node had before.
+    pub async fn begin(&self, state: Option<&MemEnv>) -> Result<u64, String> {
         let node = self.nodes.lock().keys().last().map_or(1, |last| last + 1);
-        self.nodes.lock().insert(node, Node::new(node));
+        let new = Node::new(node);
+        if let Some(state) = state {
+            copy_state(state, &new.disk);
+        }
+        self.nodes.lock().insert(node, new);
         self.boot(node, 0).await?;
         Ok(node)
     }
@@ -200,8 +225,14 @@ impl Replicas {
         // Nothing more reaches the disk while the tasks of the node end.
         disk.crash_after(disk.mutations());
         drop(timeout(Duration::from_secs(10), reachable.raft.shutdown()).await);
+        let mut left = image;
+        if self.planted == Planted::OldCopies {
+            // What it had when it stopped the time before.
+            let copy = left.kill();
+            left = self.copies.lock().insert(node, copy).unwrap_or(left);
+        }
         if let Some(node) = self.nodes.lock().get_mut(&node) {
-            node.disk = image;
+            node.disk = left;
         }
         Some(reachable.start + 1)
     }
