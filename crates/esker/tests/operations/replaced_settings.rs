@@ -182,7 +182,31 @@ fn an_operator_that_is_supplied_by_the_change_combines_what_waits_for_it() {
 /// has read the log.
 #[test]
 fn a_follower_combines_no_merge_by_the_operator_that_was_replaced() {
-    let mut at = 1;
+    assert_ten_in_a_follower(1, |numbers| {
+        numbers.set_merge_operator(Max).expect("set");
+        numbers.merge("k", 3u64.to_le_bytes()).expect("merge");
+    });
+}
+
+/// Trap: the manifest that the follower reads names the operator that it knows, and the log has
+/// merges of the one that was in force between.
+#[test]
+fn a_follower_combines_no_merge_of_an_operator_that_came_and_went() {
+    let there_and_back = |numbers: &esker::Keyspace| {
+        numbers.set_merge_operator(Max).expect("set");
+        numbers.merge("k", 3u64.to_le_bytes()).expect("merge");
+        numbers.set_merge_operator(UInt64Add).expect("set back");
+        numbers.merge("k", [0; 8]).expect("merge");
+    };
+    // At 0 before the follower looks.
+    assert_ten_in_a_follower(0, there_and_back);
+}
+
+/// Makes the change, which leaves 10 behind, before a follower catches up, or beside each of its
+/// calls, from that number on: no read of the follower, during the call or later, yields another
+/// number.
+fn assert_ten_in_a_follower(first: u64, make: fn(&esker::Keyspace)) {
+    let mut at = first;
     loop {
         let machine = Machine::new();
         let db = machine.open();
@@ -204,8 +228,7 @@ fn a_follower_combines_no_merge_by_the_operator_that_was_replaced() {
                 let found = std::thread::scope(|scope| {
                     let change = || {
                         if call_number == at {
-                            numbers.set_merge_operator(Max).expect("set");
-                            numbers.merge("k", 3u64.to_le_bytes()).expect("merge");
+                            make(&numbers);
                         }
                         number(&seen, "k")
                     };
@@ -219,8 +242,11 @@ fn a_follower_combines_no_merge_by_the_operator_that_was_replaced() {
         };
         let env = Telling { told: Arc::new(told), called: machine.env.clone() as _ };
         let follower = Db::open_follower(DIRECTORY, machine.options().env(Arc::new(env))).expect("follow");
-        *seen.lock().expect("no panic") = follower.db().existing_keyspace("numbers").ok();
         numbers.merge("k", [0; 8]).expect("merge");
+        if at == 0 {
+            make(&numbers);
+        }
+        *seen.lock().expect("no panic") = follower.db().existing_keyspace("numbers").ok();
         follower.catch_up().expect("catch up");
         *seen.lock().expect("no panic") = None;
         follower.catch_up().expect("catch up");

@@ -35,7 +35,7 @@ use crate::memtable::{Memtable, MemtableWriter, WriteContext};
 use crate::merge_operator::UINT64_ADD;
 use crate::options::Options;
 use crate::version::edit::{KeyspaceRecord, ManifestState};
-use crate::version::manifest::{read_current, stamp};
+use crate::version::manifest::{InForce, read_current, stamp};
 use crate::version::runs::Version;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::tail::{End, LogTail, Taken};
@@ -64,6 +64,8 @@ const PATIENCE: Duration = Duration::from_millis(2);
 pub struct Following {
     /// The manifest that `state` was read from.
     stamp: Option<(u64, u64)>,
+    /// Its number. Other settings come with another number.
+    manifest: u64,
     /// What is installed.
     state: ManifestState,
     tail: LogTail,
@@ -98,13 +100,13 @@ pub struct FollowerProgress {
 
 /// Opens a database for following.
 pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
-    let (mut inner, FoundState { state, stamp, log_end, .. }) = read_beside_writer(directory, options)?;
+    let (mut inner, FoundState { state, manifest, stamp, log_end, .. }) = read_beside_writer(directory, options)?;
     inner.follows = true;
     let tail = tail_at(&inner, log_end)?.ok_or_else(|| changed_too_fast(&inner))?;
     let floor = Position { segment: state.log_floor, offset: 0 };
     let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
     let begins = inner.all_keyspaces().into_iter().map(begins).collect();
-    Ok((inner, Following { stamp, state, tail, begins, replaced: Vec::new() }))
+    Ok((inner, Following { stamp, manifest, state, tail, begins, replaced: Vec::new() }))
 }
 
 fn begins_at(read_state: &ReadState, position: Position) -> VecDeque<Position> {
@@ -146,7 +148,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         } else {
             // It may just be replaced.
             match read_current(env, &inner.directory) {
-                Ok(Some(next)) => Some(next.state),
+                Ok(Some(next)) => Some(next),
                 Ok(None) | Err(Error::Io { .. } | Error::Corruption { .. }) if attempt + 1 < ATTEMPTS => continue,
                 Ok(None) => {
                     return Err(Error::NotFound { what: format!("database in {}", inner.directory.display()) });
@@ -156,14 +158,14 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         };
         if let Some(next) = &next {
             let mut pairs =
-                next.keyspaces.iter().filter_map(|(id, now)| Some((following.state.keyspaces.get(id)?, now)));
+                next.state.keyspaces.iter().filter_map(|(id, now)| Some((following.state.keyspaces.get(id)?, now)));
             if pairs.any(|(before, now)| settings::needs_folding(before, now)) {
                 read_anew(inner, following)?;
                 continue;
             }
-            create_keyspaces(inner, following, next)?;
+            create_keyspaces(inner, following, &next.state)?;
         }
-        match read_log(inner, following, (current, next.as_ref()), &mut batches)? {
+        match read_log(inner, following, next.as_ref(), &mut batches)? {
             End::Reached => {}
             End::NotYet => {
                 following.stamp = None;
@@ -179,9 +181,9 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
                 continue;
             }
         }
-        if let Some(next) = next {
-            match install(inner, following, next) {
-                Ok(()) => following.stamp = current,
+        if let Some(InForce { number, state, .. }) = next {
+            match install(inner, following, state) {
+                Ok(()) => (following.manifest, following.stamp) = (number, current),
                 // What was missing is needed no more.
                 Err(_) if look() != current => continue,
                 Err(error) => return Err(error),
@@ -269,17 +271,12 @@ fn add_keyspace(
     keyspaces::add(inner, &keyspace, writer, operator);
 }
 
-/// Step 2. `next`: the manifest as it was read before, which `stamp` is that of; a keyspace that it
-/// does not know has been created since.
-fn read_log(
-    inner: &Inner,
-    following: &mut Following,
-    (mut stamp, next): (Option<(u64, u64)>, Option<&ManifestState>),
-    batches: &mut u64,
-) -> Result<End> {
+/// Step 2. `next`: the manifest as it was read before, if it has changed; a keyspace that it does not
+/// know has been created since.
+fn read_log(inner: &Inner, following: &mut Following, next: Option<&InForce>, batches: &mut u64) -> Result<End> {
     let mut looked_behind = None;
-    let Following { state, tail, begins, .. } = following;
-    let newest = next.unwrap_or(state);
+    let Following { manifest, state, tail, begins, .. } = following;
+    let (number, newest) = next.map_or((*manifest, &*state), |next| (next.number, &next.state));
     // All of that is in tables, also where the log is kept for readers of changes.
     if tail.position().segment + MOST_BEHIND < newest.log_floor {
         return Ok(End::Lost);
@@ -293,14 +290,20 @@ fn read_log(
         if !operations.iter().all(|operation| is_known(operation.keyspace()) && fits(operation)) {
             return Ok(Taken::NotYet);
         }
-        // Merges of other settings look the same: those that were there before the settings were
-        // looked at are of these. Once for each read of the file.
+        // Merges of other settings look the same. Those that were there before the manifest was
+        // looked at are of its settings, unless tables had them before that was made. Once for each
+        // read of the file.
         let read = Some((record.segment, record.read_at));
         if looked_behind != read && operations.iter().any(is_merge) {
-            if !settings_last(inner, state, &mut stamp) {
+            if !is_in_force(inner, number) {
                 return Ok(Taken::NotYet);
             }
             looked_behind = read;
+        }
+        let mut numbered = operations.iter().zip(record.sequence..);
+        if number != *manifest && numbered.any(|(operation, sequence)| is_of_others(state, newest, operation, sequence))
+        {
+            return Ok(Taken::Lost);
         }
         if !values_are_there(inner, state, &operations, record.sequence)? {
             return Ok(Taken::Lost);
@@ -338,19 +341,18 @@ fn is_merge(operation: &AnyOperation<'_>) -> bool {
     matches!(operation, AnyOperation::Key(operation) if matches!(operation.kind, Kind::Merge | Kind::MergeFirst))
 }
 
-/// Whether the keyspaces still have the settings that are known. `known`: the manifest of which
-/// that is known already.
-fn settings_last(inner: &Inner, state: &ManifestState, known: &mut Option<(u64, u64)>) -> bool {
-    let env = &*inner.options.env;
-    let now = stamp(env, &inner.directory).unwrap_or_default();
-    if now.is_some() && now == *known {
-        return true;
-    }
-    let Ok(Some(found)) = read_current(env, &inner.directory) else { return false };
-    let mut pairs = state.keyspaces.iter().filter_map(|(id, before)| Some((before, found.state.keyspaces.get(id)?)));
-    let last = pairs.all(|(before, now)| (&before.operator, before.ttl) == (&now.operator, now.ttl));
-    *known = now;
-    last
+/// Whether the manifest of that number is in force: as long as it is, all settings are the same.
+fn is_in_force(inner: &Inner, number: u64) -> bool {
+    stamp(&*inner.options.env, &inner.directory).is_ok_and(|now| now.is_some_and(|(now, _)| now == number))
+}
+
+/// Whether it may be a merge of settings that came and went: operands are in tables, combined,
+/// before their settings are changed. `state`: what is installed. `next`: the manifest that has taken
+/// the place of that, or of several.
+fn is_of_others(state: &ManifestState, next: &ManifestState, operation: &AnyOperation<'_>, sequence: Sequence) -> bool {
+    let id = operation.keyspace();
+    let is_flushed = |state: &ManifestState| state.keyspaces.get(&id).is_some_and(|known| sequence <= known.flushed);
+    is_merge(operation) && !is_flushed(state) && (is_flushed(next) || next.was_dropped(id))
 }
 
 /// Whether the large values that the operations refer to are there; those that are in tables
@@ -613,7 +615,7 @@ fn forget_blobs(inner: &Inner, replaced: &[Weak<ReadState>]) {
 fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let resources = (&inner.cache, &*inner.memory, &inner.blobs);
     let (recovering, found) = read_everything(&inner.directory, &inner.options, resources)?;
-    let FoundState { state, stamp, log_end, .. } = found;
+    let FoundState { state, manifest, stamp, log_end, .. } = found;
     if state.last_sequence < inner.last_sequence.load(Ordering::Acquire) {
         let what = format!(
             "the database ends at write {}, and the follower has write {}: another one has taken its place; open it anew",
@@ -655,6 +657,6 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         add_keyspace(inner, id, (&record, order), read_state, memtable);
     }
     inner.watchers.note_all();
-    (following.state, following.stamp) = (state, stamp);
+    (following.state, following.manifest, following.stamp) = (state, manifest, stamp);
     Ok(())
 }

@@ -211,7 +211,9 @@ pub fn read_beside_writer(directory: &Path, options: Options) -> Result<(Inner, 
 pub struct FoundState {
     /// With the last write in the log.
     pub state: ManifestState,
-    /// Of the manifest that it was read from.
+    /// The number of the manifest that it was read from, and what is to be the same as long as that
+    /// is in force.
+    pub manifest: u64,
     pub stamp: Option<(u64, u64)>,
     /// Log segments read, and where the last of them ended.
     pub segments: u64,
@@ -235,7 +237,7 @@ pub fn read_everything(
             Ok(Some(before)) => {
                 let result = read_state(directory, options, &before.state, cache, memory, blobs);
                 let after = read_current(&*options.env, directory);
-                (result, matches!(after, Ok(Some(after)) if after == before))
+                (result.map(|read| (before.number, read)), matches!(after, Ok(Some(after)) if after == before))
             }
             Ok(None) => return Err(Error::NotFound { what: format!("database in {}", directory.display()) }),
             // The manifest that `CURRENT` named may have been replaced, and removed before it was
@@ -243,11 +245,11 @@ pub fn read_everything(
             Err(error) => (Err(error), true),
         };
         match result {
-            Ok((recovering, state, inherited)) if unchanged => {
+            Ok((manifest, (recovering, state, inherited))) if unchanged => {
                 let last = inherited.retired.last().map(|retired| &retired.segment);
                 let end = last.map(|segment| (segment.number, segment.written.load(Ordering::Relaxed)));
                 let (segments, log_end) = (inherited.retired.len() as u64, end.unwrap_or_default().into());
-                return Ok((recovering, FoundState { state, stamp, segments, log_end }));
+                return Ok((recovering, FoundState { state, manifest, stamp, segments, log_end }));
             }
             // Damage does not go away; a writer at work is not likely to be met so often.
             Err(error) if attempt >= if unchanged { 5 } else { ATTEMPTS } => return Err(error),
