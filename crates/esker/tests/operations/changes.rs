@@ -613,6 +613,34 @@ fn whatever_ends_a_process_and_whatever_is_given_up_there_is_no_gap() {
     }
 }
 
+/// Trap: the log has no record, and an open replaces its empty segment before a manifest says so.
+#[test]
+fn changes_that_only_the_manifest_has_outlive_an_open_that_is_cut_short() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    keyspace(&db, "loaded").ingest([("a", "1")]).unwrap();
+    keyspace(&db, "dropped");
+    db.drop_keyspace("dropped").unwrap();
+    drop(db);
+    let before = env.crash(&CrashMode::LoseAll, 0);
+    for calls in 0.. {
+        let mut is_over = false;
+        for mode in CrashMode::FIXED {
+            let env = before.kill();
+            env.crash_after(env.mutations() + calls);
+            let _ = Db::open(DIRECTORY, keeping(&env)).map(drop);
+            is_over = !env.is_dead();
+            let db = Db::open(DIRECTORY, keeping(&env.crash(&mode, 0))).unwrap();
+            let changes = db.changes(1).unwrap_or_else(|error| panic!("{mode:?} after {calls} calls: {error}"));
+            assert_eq!(changes.map(Result::unwrap).count(), 2, "{mode:?} after {calls} calls");
+        }
+        if is_over {
+            assert!(calls > 10);
+            break;
+        }
+    }
+}
+
 #[test]
 fn a_repair_begins_anew_also_where_the_manifest_is_whole() {
     let env = MemEnv::new();

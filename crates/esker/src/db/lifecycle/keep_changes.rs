@@ -4,6 +4,7 @@ use crate::blob::format::file_name;
 use crate::error::Result;
 use crate::options::{ChangeRetention, Options};
 use crate::version::edit::ManifestState;
+use crate::wal::format::{HEADER_BYTES, record_bytes};
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter, Position};
 use std::collections::BTreeSet;
@@ -19,7 +20,9 @@ pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker
             // What is older was left by an open that kept none.
             archive.free_before(state.changes_segment, maker, free);
             let oldest = archive.oldest().map(|archived| archived.number).or(replayed);
-            let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment);
+            // Without a record the oldest segment is replaced by each open, which may be cut short
+            // before a manifest says so.
+            let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment) || has_no_record(state);
             if state.changes_from == 0 || !are_all_there {
                 state.forget_changes();
                 archive.free_before(u64::MAX, maker, free);
@@ -29,6 +32,14 @@ pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker
         }
         None => state.forget_changes(),
     }
+}
+
+/// Whether the oldest segment with changes was the newest one, without a record, when the manifest
+/// was written: a record that came later and is not there is in no table either. Behind its header a
+/// segment has a link (`wal/format.rs`).
+fn has_no_record(state: &ManifestState) -> bool {
+    let (segment, offset) = state.log_synced;
+    segment == state.changes_segment && offset <= HEADER_BYTES as u64 + record_bytes(24)
 }
 
 /// Makes durable what was replayed, and the blob files that it refers to: of what is in tables with
