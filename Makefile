@@ -10,6 +10,8 @@
 #   make python        the Python package: its tests, in an environment of its own, and plyvel's
 #   make node          the Node package: the suite of abstract-level, and its own tests
 #   make server        esker serve, by clients of others
+#   make static        esker serve as one file without shared libraries, checked (minutes)
+#   make container     an image of that file, built and run with buildah
 #   make clusters      histories of simulated clusters under faults: 500 seeds
 #   make book          the book, with all links checked
 #   make first-steps   what the book's first pages say, done to the letter
@@ -38,7 +40,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server clusters book first-steps fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server static container clusters book first-steps fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -55,6 +57,8 @@ help:
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make node            build the Node package and run its tests; needs node and npm"
 	@echo "make server          run esker serve under redis-py, ioredis, go-redis and the tools of Redis"
+	@echo "make static          build esker serve as one static file, and check it (minutes)"
+	@echo "make container       build and test an image of it; needs buildah"
 	@echo "make book            build the book, doc/book, and check its links; needs mdbook"
 	@echo "make first-steps     follow its pages Getting started in empty directories"
 	@echo "make go              build libesker and run the tests of the Go package; needs go, cc and pkg-config"
@@ -203,6 +207,13 @@ book:
 
 server:
 	scripts/server-tests
+
+static:
+	@mkdir -p $(OUT)
+	scripts/static-binary --output $(OUT)/esker
+
+container: static
+	scripts/container-test --binary $(OUT)/esker
 
 first-steps:
 	scripts/first-steps

@@ -165,7 +165,7 @@ impl ReadFile for Guarded<Fixed<dyn ReadFile>> {
     }
 
     fn will_read(&self, offset: u64, bytes: u64) {
-        // Whoever may not call it does without.
+        // A call that may not be made is left out: it is a hint.
         let Ok(_inside) = self.caller.enter() else { return };
         self.called.file.will_read(offset, bytes);
     }

@@ -36,8 +36,8 @@ impl ReadMap {
         // they are complete. A foreign program that changes them breaks the same rule as one that
         // changes the memory of this process; the module text says so.
         let map = unsafe { MmapOptions::new().len(len).map(file) }.ok()?;
-        // Lookups touch a page here and there. Otherwise the system would read megabytes around each
-        // of them, if that is how far the device reads ahead. Scans say what they are about to read.
+        // Lookups touch a page here and there. Otherwise the system would read megabytes around
+        // each of them, if that is how far the device reads ahead. Scans say what they will read.
         // A system that cannot do it reads more than is needed.
         let _ = map.advise(memmap2::Advice::Random);
         let guard = ranges.guard(map.as_ptr() as usize, map.len())?;
