@@ -641,8 +641,8 @@ fn changes_that_only_the_manifest_has_outlive_an_open_that_is_cut_short() {
     }
 }
 
-/// Trap: a record whose large value was lost is no part of the log, and has a higher number than the
-/// first one of the next process: what came before it was in no log.
+/// Trap: a record whose large value was lost is no part of the log, and has a higher number than
+/// the first one of the next process: what came before it was in no log.
 #[test]
 fn a_record_that_recovery_has_left_out_hides_no_later_change() {
     let env = MemEnv::new();

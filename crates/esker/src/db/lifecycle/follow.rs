@@ -271,8 +271,8 @@ fn add_keyspace(
     keyspaces::add(inner, &keyspace, writer, operator);
 }
 
-/// Step 2. `next`: the manifest as it was read before, if it has changed; a keyspace that it does not
-/// know has been created since.
+/// Step 2. `next`: the manifest as it was read before, if it has changed; a keyspace that it does
+/// not know has been created since.
 fn read_log(inner: &Inner, following: &mut Following, next: Option<&InForce>, batches: &mut u64) -> Result<End> {
     let mut looked_behind = None;
     let Following { manifest, state, tail, begins, .. } = following;
@@ -347,8 +347,8 @@ fn is_in_force(inner: &Inner, number: u64) -> bool {
 }
 
 /// Whether it may be a merge of settings that came and went: operands are in tables, combined,
-/// before their settings are changed. `state`: what is installed. `next`: the manifest that has taken
-/// the place of that, or of several.
+/// before their settings are changed. `state`: what is installed. `next`: the manifest that has
+/// taken the place of that, or of several.
 fn is_of_others(state: &ManifestState, next: &ManifestState, operation: &AnyOperation<'_>, sequence: Sequence) -> bool {
     let id = operation.keyspace();
     let is_flushed = |state: &ManifestState| state.keyspaces.get(&id).is_some_and(|known| sequence <= known.flushed);

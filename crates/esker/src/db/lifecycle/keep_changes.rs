@@ -35,8 +35,8 @@ pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker
 }
 
 /// Whether the oldest segment with changes was the newest one, without a record, when the manifest
-/// was written: a record that came later and is not there is in no table either. Behind its header a
-/// segment has a link (`wal/format.rs`).
+/// was written: a record that came later and is not there is in no table either. Behind its header
+/// a segment has a link (`wal/format.rs`).
 fn has_no_record(state: &ManifestState) -> bool {
     let (segment, offset) = state.log_synced;
     segment == state.changes_segment && offset <= HEADER_BYTES as u64 + record_bytes(24)
