@@ -1,4 +1,4 @@
-// What go-redis does with a server: `go run . PORT`.
+// What go-redis does with a server: `go run . PORT`; or with a cluster: `go run . cluster PORT`, the port of any node.
 package main
 
 import (
@@ -91,10 +91,23 @@ func check(ctx context.Context, r *redis.Client) {
 }
 
 func main() {
+	ctx := context.Background()
+	address := "127.0.0.1:" + os.Args[len(os.Args)-1]
+	isCluster := os.Args[1] == "cluster"
 	for _, protocol := range []int{2, 3} {
-		r := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], Protocol: protocol, ClientName: "check"})
-		check(context.Background(), r)
-		r.Close()
+		if isCluster {
+			r := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, Protocol: protocol})
+			checkCluster(ctx, r)
+			r.Close()
+		} else {
+			r := redis.NewClient(&redis.Options{Addr: address, Protocol: protocol, ClientName: "check"})
+			check(ctx, r)
+			r.Close()
+		}
 	}
-	fmt.Printf("go-redis %s: %d checks in RESP2 and RESP3\n", redis.Version(), checked)
+	of := "a server"
+	if isCluster {
+		of = "a cluster"
+	}
+	fmt.Printf("go-redis %s: %d checks of %s in RESP2 and RESP3\n", redis.Version(), checked, of)
 }
