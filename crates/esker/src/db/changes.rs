@@ -474,8 +474,7 @@ impl ChangeReader {
             if stop.is_some() {
                 return Ok(Taken::NotYet);
             }
-            // First, as it may fail: a record whose large value was lost is no part of the log, and
-            // others have its number and the ones before it.
+            // First, as it may fail: then nothing was passed.
             let batch = batch(listed, values, &record, &operations, *next)?;
             pass_unlogged(listed, next, record.sequence, ready)?;
             bytes += batch.bytes();

@@ -45,6 +45,9 @@ pub struct LogTail {
     number: u64,
     found: SegmentFile,
     offset: u64,
+    /// Where the records of the segment end, once a segment behind it was found that says so.
+    /// Recovery leaves out an intact record that lies behind this: it is no part of the log.
+    end: Option<u64>,
     /// The first write of the last record that was taken.
     last_sequence: Sequence,
 }
@@ -52,7 +55,7 @@ pub struct LogTail {
 /// What comes behind a segment.
 enum Successor {
     None,
-    Segment { number: u64, found: SegmentFile, previous_end: u64 },
+    Segment { number: u64, found: SegmentFile, previous_end: Option<u64> },
     Lost,
 }
 
@@ -66,6 +69,7 @@ impl LogTail {
             number: position.segment,
             found,
             offset: position.offset.max(HEADER_BYTES as u64),
+            end: None,
             last_sequence: 0,
         }))
     }
@@ -85,7 +89,7 @@ impl LogTail {
         while let Some((number, found, link)) = next.take() {
             if number <= oldest || first_sequence(number, &found)?.is_some_and(|first| first <= from) {
                 let offset = HEADER_BYTES as u64;
-                return Ok(Some(LogTail { maker, number, found, offset, last_sequence: 0 }));
+                return Ok(Some(LogTail { maker, number, found, offset, end: None, last_sequence: 0 }));
             }
             let previous = link.previous_number;
             let path = all.get(&previous).filter(|_| previous < number);
@@ -109,35 +113,39 @@ impl LogTail {
         newest: Option<u64>,
         visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>,
     ) -> Result<End> {
-        loop {
+        while newest != Some(self.number) {
+            // Before the records are read: behind the end that it tells, nothing is part of it.
+            let found_first = if self.end.is_none() { Some(self.successor()?) } else { None };
+            if let Some(Successor::Segment { previous_end, .. }) = &found_first {
+                self.end = *previous_end;
+            }
+            let end = self.end;
             let read = self.read_segment(visit)?;
-            if read != End::Reached || newest == Some(self.number) {
+            if read != End::Reached {
                 return Ok(read);
             }
-            match self.successor()? {
+            match found_first.map_or_else(|| self.successor(), Ok)? {
                 Successor::None => return Ok(End::Reached),
                 Successor::Lost => return Ok(End::Lost),
-                Successor::Segment { number, found, previous_end } => {
-                    // The writer had gone on before it was looked for: what is there now is all.
-                    let read = self.read_segment(visit)?;
-                    if read != End::Reached {
-                        return Ok(read);
-                    }
-                    // Fewer: the rest was lost. More: a recovery has cut off what was read.
-                    if previous_end > 0 && self.offset != previous_end {
-                        return Ok(End::Lost);
-                    }
+                // A recovery has begun another segment meanwhile.
+                Successor::Segment { previous_end, .. } if previous_end != end => self.end = previous_end,
+                // Fewer: the rest was lost. More: a recovery has cut off what was read.
+                Successor::Segment { .. } if end.is_some_and(|end| end != self.offset) => return Ok(End::Lost),
+                Successor::Segment { number, found, .. } => {
                     (self.number, self.found, self.offset) = (number, found, HEADER_BYTES as u64);
+                    self.end = None;
                 }
             }
         }
+        self.read_segment(visit)
     }
 
     fn read_segment(&mut self, visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>) -> Result<End> {
         // A new one each time: it keeps what it has read.
         let mut reader = SegmentReader::new(self.number, &self.found);
         let path = self.found.path.clone();
-        while let Some((header, payload, read_at)) = reader.record_read_at(self.offset)? {
+        while self.end.is_none_or(|end| self.offset < end) {
+            let Some((header, payload, read_at)) = reader.record_read_at(self.offset)? else { break };
             if header.kind == RecordType::Batch {
                 // Numbers ascend, unless it is another log.
                 if header.sequence <= self.last_sequence {
@@ -176,7 +184,9 @@ impl LogTail {
             }
         }
         Ok(match newest {
-            Some((number, found, previous_end)) => Successor::Segment { number, found, previous_end },
+            Some((number, found, end)) => {
+                Successor::Segment { number, found, previous_end: Some(end).filter(|&end| end > 0) }
+            }
             None if is_passed || !is_there => Successor::Lost,
             None => Successor::None,
         })

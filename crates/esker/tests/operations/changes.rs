@@ -663,6 +663,33 @@ fn a_record_that_recovery_has_left_out_hides_no_later_change() {
     assert_eq!(told, [1, 3]);
 }
 
+/// As above, where nothing but the manifest has the next change.
+#[test]
+fn a_record_that_recovery_has_left_out_does_not_end_the_changes() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    k.put("b", vec![7; 200]).unwrap();
+    drop((k, db));
+    let large = env.files().into_iter().find(|path| path.extension().is_some_and(|it| it == "blob")).unwrap();
+    esker::env::Env::remove(&env, &large).unwrap();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    keyspace(&db, "k").ingest([("c", "1")]).unwrap();
+    let follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    for db in [&db, follower.db()] {
+        let mut told = db.changes(0).unwrap();
+        let first = told.next().unwrap().unwrap();
+        assert!(matches!(first.changes[0].operation, ChangeOperation::Put { .. }), "{first:?}");
+        let second = told.next().unwrap().unwrap();
+        assert!(matches!(second.changes[0].operation, ChangeOperation::Load), "{second:?}");
+        assert!(told.next().is_none());
+        // The number of what was left out is before that of the load.
+        let load = db.changes(first.next_sequence() + 1).unwrap().next().unwrap().unwrap();
+        assert_eq!(load, second);
+    }
+}
+
 #[test]
 fn a_repair_begins_anew_also_where_the_manifest_is_whole() {
     let env = MemEnv::new();
