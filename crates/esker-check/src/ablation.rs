@@ -156,7 +156,7 @@ fn second_scenes(
             let state = database_state(opened?.db(), &NAMES)?;
             let least = if loss == "off" { cut.progress.synced } else { cut.progress.acknowledged };
             let count = cut.progress.find(&state, least)?;
-            let progress = cut.progress.recovered(count, state, loss == "off");
+            let progress = cut.progress.recovered(&cut.progress.supposed(count), state, loss == "off");
             let scene = Scene { name, steps: second.to_vec(), options: options.clone(), start, progress };
             // A copy that was completed cannot be made again.
             if Cut::after(&scene, u64::MAX, None).is_over {
@@ -190,7 +190,7 @@ fn damaged_scenes(name: &str, options: &Options, found: &mut Vec<Scene>) -> Chec
             // Some damage is beyond what a repair does.
             let Ok(session) = Session::open(&ground, &mut progress) else { continue };
             let Ok(state) = database_state(session.db(), &NAMES) else { continue };
-            let mut progress = cut.progress.recovered(0, state, true);
+            let mut progress = cut.progress.recovered(&cut.progress.supposed(0), state, true);
             progress.damaged = true;
             let name = format!("{name}/file {number} at {place}");
             let (steps, options) = (second.clone(), options.clone());

@@ -7,6 +7,7 @@ mod harm;
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::faults::{self, Course};
+use crate::feed::{ALL_BYTES, LEAST_KEPT_BYTES};
 use crate::powerloss::generated::{Limits, generated, simpler};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{Script, Step};
@@ -16,7 +17,7 @@ use crate::random::Random;
 use crate::settings::Settings;
 use crate::shrink::{shrink, simplify};
 use esker::env::mem::MemEnv;
-use esker::{Compression, Options, ReadMode};
+use esker::{ChangeRetention, Compression, Options, ReadMode};
 use harm::{Death, Harm, How, of_one_death};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +39,12 @@ fn variants() -> Vec<(&'static str, Options)> {
         ("uncached", base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0).filter_bits_per_key(0)),
         ("at-rest", base.clone().min_blob_size(60).compression(Compression::Lz4).upper_compression(Compression::Lz4)),
         ("small-buffer", base.clone().write_buffer_bytes(2 << 10)),
-        ("background", base.write_buffer_bytes(2 << 10).background_threads(1)),
+        ("background", base.clone().write_buffer_bytes(2 << 10).background_threads(1)),
+        ("changes", base.clone().keep_changes(ChangeRetention::Bytes(ALL_BYTES))),
+        (
+            "changes-given-up",
+            base.wal_segment_bytes(2 << 10).min_blob_size(60).keep_changes(ChangeRetention::Bytes(LEAST_KEPT_BYTES)),
+        ),
     ]);
     variants
 }

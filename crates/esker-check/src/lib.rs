@@ -28,6 +28,7 @@ pub mod cast;
 pub mod crashes;
 pub mod driver;
 pub mod faults;
+pub mod feed;
 pub mod fuzzed;
 pub mod generator;
 pub mod kill9;

@@ -164,6 +164,19 @@ fn expiry_of(keyspace: &Keyspace, key: &[u8]) -> esker::Result<u64> {
     })
 }
 
+/// The name that a keyspace gets where it is renamed.
+pub fn other_name(name: &str) -> String {
+    format!("{name}, renamed")
+}
+
+/// The keyspace that has this name, or was renamed.
+pub fn find_keyspace(db: &Db, name: &str) -> esker::Result<Keyspace> {
+    match db.existing_keyspace(name) {
+        Err(Error::NotFound { .. }) => db.existing_keyspace(&other_name(name)),
+        found => found,
+    }
+}
+
 /// What the database holds, read by forward scans; a keyspace that does not exist is an empty one.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer: keys that
@@ -171,7 +184,7 @@ fn expiry_of(keyspace: &Keyspace, key: &[u8]) -> esker::Result<u64> {
 pub fn read_state(db: &Db, names: &[&str]) -> Checked<esker::Result<State>> {
     let mut state = State::new();
     for (index, name) in names.iter().enumerate() {
-        let keyspace = match db.existing_keyspace(name) {
+        let keyspace = match find_keyspace(db, name) {
             Ok(keyspace) => keyspace,
             Err(Error::NotFound { .. }) => continue,
             Err(error) => return Ok(Err(error)),
@@ -210,7 +223,7 @@ pub fn read_gets(db: &Db, names: &[&str], state: &State, probes: &BTreeSet<Place
     let more = probes.iter().filter(|place| !state.contains_key(*place));
     for place in state.keys().chain(more) {
         let (index, key) = place;
-        let found = match db.existing_keyspace(names[*index]) {
+        let found = match find_keyspace(db, names[*index]) {
             Ok(keyspace) => keyspace.get(key),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -237,7 +250,7 @@ pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
 pub fn existing_keyspaces(db: &Db, names: &[&str]) -> esker::Result<Vec<(usize, Keyspace)>> {
     let mut keyspaces = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        match db.existing_keyspace(name) {
+        match find_keyspace(db, name) {
             Ok(keyspace) => keyspaces.push((index, keyspace)),
             Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),

@@ -35,13 +35,14 @@ pub struct Course<'a> {
 
 impl Course<'_> {
     /// Whether every answer after the failure can be foretold: not where threads fail beside the
-    /// steps, and what is lost without log is not kept account of by a program that goes on.
+    /// steps, and what is lost without log, and other settings, are not kept account of by a program
+    /// that goes on.
     fn is_exact(self) -> bool {
         let unlogged = |step: &Step| {
             let (Step::Batch(_, how) | Step::Transaction(_, how) | Step::Single(_, how)) = step else { return false };
             *how == Durability::Unlogged
         };
-        !self.threaded && !self.steps.iter().any(unlogged)
+        !self.threaded && !self.steps.iter().any(|step| unlogged(step) || step.is_alteration())
     }
 
     /// The environment of a run without failure, which knows how many calls there were.

@@ -184,11 +184,12 @@ impl Program {
     /// The steps that only read. What they may see is any of the possible states, but the same one
     /// each time.
     fn read(&mut self, step: &Step) -> Checked<esker::Result<()>> {
+        let mut progress = self.progress();
         let Some(session) = &mut self.session else { return Ok(Ok(())) };
         let outcome = match step {
             Step::Hold(slot, index) => {
                 // The only part of these steps that writes: the keyspace may have to be created.
-                let keyspace = match session.keyspace(*index) {
+                let keyspace = match session.keyspace(*index, &mut progress) {
                     Ok(keyspace) => keyspace,
                     Err(error) => return Ok(Err(error)),
                 };

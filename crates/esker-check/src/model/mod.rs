@@ -6,26 +6,19 @@
 //! value is from then on: merges are worked out when they are committed, in the order of the
 //! commits, and never again.
 
+mod journal;
 mod operator;
 mod order;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use journal::{After, Event, Face, Journal, Kept, Told};
 pub use operator::{FAILING, MergeFails, Operator, PANICKING};
 pub use order::{LONGEST_KEY, ORDERS, Order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-pub use write::{Change, Life, Span, Write};
-
-/// Whether entries of a keyspace can expire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ttl {
-    /// They cannot, and writes that ask for it are refused.
-    Off,
-    /// They can; without a life of its own an entry lives that many milliseconds, or for ever.
-    On(Option<u64>),
-}
+pub use write::{Change, Life, Span, Ttl, Write};
 
 /// The expiry of what never expires.
 pub const NEVER: u64 = u64::MAX;
@@ -198,6 +191,8 @@ pub struct Model {
     living: usize,
     sequence: u64,
     now: u64,
+    /// Copies of a model share it until one of them goes on.
+    journal: Option<Arc<Journal>>,
 }
 
 impl Model {
@@ -211,7 +206,7 @@ impl Model {
     pub fn with_ttl(keyspaces: &[(Operator, Ttl)]) -> Model {
         let living = keyspaces.len();
         let keyspaces = keyspaces.iter().map(|&(operator, ttl)| ModelKeyspace::new(operator, ttl)).collect();
-        Model { keyspaces, living, sequence: 0, now: 0 }
+        Model { keyspaces, living, sequence: 0, now: 0, journal: None }
     }
 
     /// Gives a keyspace, which is empty, another order.
@@ -239,6 +234,13 @@ impl Model {
         let mut old = std::mem::replace(&mut self.keyspaces[keyspace], next);
         old.dropped = Some((keyspace, self.sequence));
         self.keyspaces.push(old);
+        if let Some(mut shared) = self.journal.take() {
+            let journal = Arc::make_mut(&mut shared);
+            self.note(journal, Told::Drop, &[(keyspace, After::Whole(BTreeMap::new()))]);
+            let name = journal.name(keyspace);
+            journal.begin_life(keyspace, &name);
+            self.journal = Some(shared);
+        }
         self.keyspaces.len() - 1
     }
 
@@ -268,9 +270,111 @@ impl Model {
         self.keyspaces.truncate(self.living);
     }
 
-    /// Other settings for a keyspace: for what is written from now on.
-    pub fn alter(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) {
+    /// Other settings for a keyspace that has no past.
+    pub fn set_settings(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) {
         (self.keyspaces[keyspace].operator, self.keyspaces[keyspace].ttl) = (operator, ttl);
+    }
+
+    /// Other settings for a keyspace: for what is written from now on.
+    pub fn alter(&mut self, keyspace: usize, settings: (Operator, Ttl)) {
+        self.set_settings(keyspace, settings);
+        if let Some(mut shared) = self.journal.take() {
+            let journal = Arc::make_mut(&mut shared);
+            self.note(journal, Told::Alter(journal.name(keyspace)), &[(keyspace, After::Keys(Vec::new()))]);
+            self.journal = Some(shared);
+        }
+    }
+
+    /// Another name for a keyspace.
+    pub fn rename(&mut self, keyspace: usize, name: &str) {
+        if let Some(mut shared) = self.journal.take() {
+            let journal = Arc::make_mut(&mut shared);
+            let told = Told::Alter(journal.name(keyspace));
+            journal.set_name(keyspace, name);
+            self.note(journal, told, &[(keyspace, After::Keys(Vec::new()))]);
+            self.journal = Some(shared);
+        }
+    }
+
+    /// Keeps a journal from now on, of keyspaces with these names.
+    pub fn keep_journal(&mut self, journal: Journal) {
+        self.journal = Some(Arc::new(journal));
+    }
+
+    /// The journal, if one is kept.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_deref()
+    }
+
+    /// The same to be changed.
+    pub fn journal_mut(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut().map(Arc::make_mut)
+    }
+
+    /// Notes an event that concerns these keyspaces.
+    fn note(&self, journal: &mut Journal, told: Told, after: &[(usize, After)]) {
+        let face = |index: usize| journal.face(index, self.settings(index), self.order(index));
+        let faces = after.iter().map(|(index, _)| (*index, face(*index))).collect();
+        journal.push(told, faces, after.iter().cloned().collect(), self.now);
+    }
+
+    fn kept(version: &Version) -> Option<Kept> {
+        match &version.stored {
+            Stored::Absent => None,
+            Stored::Value(value) => Some(Kept::Value(Arc::clone(value), version.expiry)),
+            Stored::Fails => Some(Kept::Fails),
+        }
+    }
+
+    /// Everything that a keyspace holds.
+    fn contents(&self, keyspace: usize) -> After {
+        let all = self.keyspaces[keyspace].versions.iter();
+        let live = all.filter_map(|(key, versions)| {
+            let version = ModelKeyspace::visible(versions, self.present())?;
+            Some((Arc::clone(key), Model::kept(version)?))
+        });
+        After::Whole(live.collect())
+    }
+
+    /// What the keyspaces of these writes hold now.
+    fn after(&self, writes: &[Write]) -> Vec<(usize, After)> {
+        let mut indexes: Vec<usize> = writes.iter().map(|write| write.keyspace).collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        let of = |index: usize| {
+            let own = || writes.iter().filter(|write| write.keyspace == index);
+            if own().any(|write| write.change.is_range()) {
+                return (index, self.contents(index));
+            }
+            let keys = own().map(|write| {
+                let found = self.keyspaces[index].find(&write.key, self.present());
+                (Bytes::from(write.key.as_slice()), found.and_then(Model::kept))
+            });
+            (index, After::Keys(keys.collect()))
+        };
+        indexes.into_iter().map(of).collect()
+    }
+
+    /// Notes that everything is as it is, however it came to be.
+    pub fn note_contents(&mut self) {
+        if let Some(mut shared) = self.journal.take() {
+            let journal = Arc::make_mut(&mut shared);
+            let all: Vec<_> = (0..self.living).map(|index| (index, self.contents(index))).collect();
+            self.note(journal, Told::Nothing, &all);
+            self.journal = Some(shared);
+        }
+    }
+
+    /// Whether the write comes to an operation at all: a range that can hold a key, a change of the
+    /// expiry of what has a value.
+    fn is_told(&self, write: &Write) -> bool {
+        match &write.change {
+            Change::Expire => self.keyspaces[write.keyspace].find(&write.key, self.present()).is_some(),
+            Change::DeleteRange(..) | Change::DeletePrefix(_) => {
+                self.order(write.keyspace).meets(&write.touched(), &write.touched())
+            }
+            _ => true,
+        }
     }
 
     /// Whether the operator has failed on a key of the keyspace that nothing has overwritten for
@@ -323,9 +427,19 @@ impl Model {
 
     /// Applies the writes in order as one unit, now, and yields what sees them all.
     pub fn commit(&mut self, writes: &[Write]) -> At {
+        let mut told = Vec::new();
         for write in writes {
+            if self.journal.is_some() && self.is_told(write) {
+                told.push(write.clone());
+            }
             self.sequence += 1;
             self.keyspaces[write.keyspace].change(write, self.sequence, self.now);
+        }
+        if let Some(mut shared) = self.journal.take() {
+            let journal = Arc::make_mut(&mut shared);
+            let told = if told.is_empty() { Told::Nothing } else { Told::Batch(told) };
+            self.note(journal, told, &self.after(writes));
+            self.journal = Some(shared);
         }
         self.present()
     }
@@ -429,7 +543,8 @@ impl Model {
 
     /// A database that holds what a reader sees, and nothing of how it came to be.
     pub fn copy_at(&self, at: At) -> Model {
-        let mut copy = Model { keyspaces: Vec::new(), living: self.living, sequence: at.sequence, now: at.now };
+        let mut copy =
+            Model { keyspaces: Vec::new(), living: self.living, sequence: at.sequence, now: at.now, journal: None };
         for keyspace in &self.keyspaces {
             let visible = |(key, versions): (&Bytes, &Vec<Version>)| {
                 let version = ModelKeyspace::visible(versions, at)?;

@@ -2,6 +2,15 @@
 
 use std::ops::Bound;
 
+/// Whether entries of a keyspace can expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// They cannot, and writes that ask for it are refused.
+    Off,
+    /// They can; without a life of its own an entry lives that many milliseconds, or for ever.
+    On(Option<u64>),
+}
+
 /// How long what is written lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Life {

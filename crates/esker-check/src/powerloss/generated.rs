@@ -1,6 +1,6 @@
 //! Random scripts over the whole interface, each from one seed.
 
-use super::script::{COUNTER, KEYSPACES, NOW_MS, SLOTS, Script, Step};
+use super::script::{COUNTER, HOUR_MS, KEYSPACES, NOW_MS, SLOTS, Script, Step, first_settings};
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::orders::order_of;
 use crate::random::Random;
@@ -24,22 +24,30 @@ pub struct Limits {
     pub repair: bool,
     /// Whether keyspaces are dropped.
     pub drops: bool,
+    /// Whether half of the scripts rename keyspaces and change their settings. Those repair
+    /// nothing: a repair without manifest takes names and settings from tables.
+    pub alterations: bool,
 }
 
 impl Limits {
     /// The usual ones.
-    pub const USUAL: Limits = Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true, drops: true };
+    pub const USUAL: Limits =
+        Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true, drops: true, alterations: true };
 }
 
 /// The script of that seed.
 pub fn generated(seed: u64, limits: Limits) -> Script {
+    let alterations = limits.alterations && (seed / 2).is_multiple_of(2);
+    let limits = Limits { alterations, repair: limits.repair && !alterations, ..limits };
     let mut random = Random::new(seed);
     let mut cast: Vec<usize> = (0..KEYSPACES.len()).collect();
     random.shuffle(&mut cast);
     cast.truncate(random.between(1, 5));
     let keys = (0..[6, 20, 60][random.below(3)]).map(|number| key(&mut random, number)).collect();
     let sync_percent = [5, 20, 60][random.below(3)];
-    let mut maker = Maker { random, limits, cast, keys, sync_percent, now: NOW_MS, checkpoints: 0, next: None };
+    let settings = first_settings();
+    let mut maker =
+        Maker { random, limits, cast, keys, sync_percent, settings, now: NOW_MS, checkpoints: 0, next: None };
     let count = maker.random.between(4, limits.steps);
     let steps = (0..count).map(|_| maker.step()).collect();
     Script { name: format!("generated-{seed}"), steps }
@@ -60,6 +68,8 @@ struct Maker {
     cast: Vec<usize>,
     keys: Vec<Vec<u8>>,
     sync_percent: usize,
+    /// Those that the keyspaces have now.
+    settings: Vec<(Operator, Ttl)>,
     now: u64,
     checkpoints: usize,
     /// The step that is to come next.
@@ -70,6 +80,9 @@ impl Maker {
     fn step(&mut self) -> Step {
         if let Some(next) = self.next.take() {
             return next;
+        }
+        if self.limits.alterations && self.random.percent(12) {
+            return self.alteration();
         }
         match self.random.below(100) {
             0..=24 => self.batch(),
@@ -101,6 +114,30 @@ impl Maker {
         }
     }
 
+    fn alteration(&mut self) -> Step {
+        let index = self.keyspace();
+        let (operator, ttl) = self.settings[index];
+        match self.random.below(10) {
+            0..=3 => Step::Rename(index),
+            // What a merge makes of what expires depends on what is lost.
+            4..=5 if !self.limits.unlogged => {
+                let ttl = Ttl::On([None, Some(HOUR_MS), Some(300)][self.random.below(3)]);
+                self.settings[index] = (operator, ttl);
+                Step::Ttl(index, ttl)
+            }
+            _ => {
+                let others = operators_for(index);
+                let operator = others[self.random.below(others.len())];
+                self.settings[index] = (operator, ttl);
+                Step::Operator(index, operator)
+            }
+        }
+    }
+
+    fn expires(&self, keyspace: usize) -> bool {
+        self.settings[keyspace].1 != Ttl::Off
+    }
+
     /// Not of the keyspace with the commit counter, by which a recovered database says what it
     /// holds.
     fn drop_keyspace(&mut self) -> Step {
@@ -109,6 +146,7 @@ impl Maker {
             index => {
                 // It comes again at once, or with the next step that needs it.
                 self.next = self.random.percent(50).then_some(Step::Create(index));
+                self.settings[index] = first_settings()[index];
                 Step::DropKeyspace(index)
             }
         }
@@ -129,7 +167,7 @@ impl Maker {
         let count = self.random.between(0, 6);
         let all: Vec<Write> = (0..count).map(|_| self.write()).collect();
         // How long a merged value lives is not for a transaction to say.
-        let is_sound = |write: &Write| !matches!(write.change, Change::Merge(_)) || !expires(write.keyspace);
+        let is_sound = |write: &Write| !matches!(write.change, Change::Merge(_)) || !self.expires(write.keyspace);
         let writes: Vec<Write> = all.into_iter().filter(is_sound).collect();
         let durability = self.durability(&writes);
         Step::Transaction(writes, durability)
@@ -167,7 +205,7 @@ impl Maker {
 
     /// Without log only where nothing expires: what a merge there makes depends on what is lost.
     fn durability(&mut self, writes: &[Write]) -> Durability {
-        let timeless = !writes.iter().any(|write| expires(write.keyspace));
+        let timeless = !writes.iter().any(|write| self.expires(write.keyspace));
         match self.random.below(100) {
             below if below < self.sync_percent => Durability::Sync,
             90.. if self.limits.unlogged && timeless => Durability::Unlogged,
@@ -177,18 +215,19 @@ impl Maker {
 
     fn write(&mut self) -> Write {
         let keyspace = self.keyspace();
-        let (_, operator, _) = KEYSPACES[keyspace];
+        let (operator, _) = self.settings[keyspace];
+        let expires = self.expires(keyspace);
         let change = match self.random.below(100) {
             0..=3 => return Write::delete_range(keyspace, self.bound(), self.bound()),
             4..=16 => Change::Delete,
-            17..=19 if expires(keyspace) => Change::Expire,
+            17..=19 if expires => Change::Expire,
             17..=19 => Change::Delete,
-            20..=59 if operator != Operator::None => Change::Merge(self.operand(operator)),
-            _ => Change::Put(self.value(operator)),
+            20..=59 if operator != Operator::None => Change::Merge(self.operand(KEYSPACES[keyspace].1)),
+            _ => Change::Put(self.value(KEYSPACES[keyspace].1)),
         };
         let life = match &change {
-            Change::Put(_) | Change::Expire if expires(keyspace) => self.life(true),
-            Change::Merge(_) if expires(keyspace) => self.life(false),
+            Change::Put(_) | Change::Expire if expires => self.life(true),
+            Change::Merge(_) if expires => self.life(false),
             _ => Life::Usual,
         };
         Write::new(keyspace, self.key(), change).living(life)
@@ -242,8 +281,22 @@ impl Maker {
     }
 }
 
-fn expires(keyspace: usize) -> bool {
-    KEYSPACES[keyspace].2 != Ttl::Off
+/// The operators that the values and operands of a keyspace suit: those of numbers have eight bytes.
+fn operators_for(keyspace: usize) -> &'static [Operator] {
+    match KEYSPACES[keyspace].1 {
+        Operator::UInt64Add | Operator::Int64Add => {
+            &[Operator::UInt64Add, Operator::Int64Add, Operator::Max, Operator::Min, Operator::BytesXor, Operator::Put]
+        }
+        _ => &[
+            Operator::StringAppend,
+            Operator::Max,
+            Operator::Min,
+            Operator::Put,
+            Operator::BytesXor,
+            Operator::BitOr,
+            Operator::Longest,
+        ],
+    }
 }
 
 /// Counters keep their eight bytes: merges onto others fail.

@@ -11,6 +11,7 @@ pub mod generated;
 pub mod progress;
 pub mod script;
 pub mod session;
+pub mod standing;
 mod written;
 
 use crate::Checked;
@@ -308,7 +309,7 @@ impl Examination<'_> {
         let session =
             Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
-        let count = progress.find(&state, loss.least(progress))?;
+        let found = before.find_all(session.db(), &state, loss.least(progress))?;
         read_gets(session.db(), &NAMES, &state, &progress.places())?
             .map_err(|error| format!("a get failed: {error}"))?;
         session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
@@ -317,7 +318,9 @@ impl Examination<'_> {
 
         // Life goes on, and one more opening finds all of it.
         let steps = aftermath(random);
-        let recovered = progress.recovered(count, state, loss.is_machine());
+        let mut recovered = before.recovered(&found, state, loss.is_machine());
+        // The image still is.
+        recovered.damaged = progress.damaged;
         let mut after = recovered.clone();
         after.damaged = false;
         run(&steps, &ground, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;

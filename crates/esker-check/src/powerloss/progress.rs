@@ -1,9 +1,12 @@
 //! The operations requested and acknowledged so far: which contents a database may hold.
 
-use super::script::{COUNTER, KEYSPACES, NOW_MS, empty_model, model_of};
+use super::script::{COUNTER, KEYSPACES, NAMES, NOW_MS, dropping, empty_model, model_with};
+use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use crate::Checked;
-use crate::model::{Model, Write};
+use crate::feed::{self, FeedReader};
+use crate::model::{Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, difference, model_state, shown};
+use esker::Db;
 use std::collections::BTreeSet;
 
 /// A commit: what leads from one state to the next.
@@ -12,6 +15,18 @@ struct Commit {
     writes: Vec<Write>,
     logged: bool,
     now: u64,
+    settings: Vec<(Operator, Ttl)>,
+}
+
+/// What a recovered database consists of.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// So many commits.
+    pub count: usize,
+    /// So many events of the journal.
+    pub events: usize,
+    /// The keyspaces that there are.
+    pub found: Found,
 }
 
 /// The operations requested and acknowledged so far.
@@ -23,6 +38,14 @@ pub struct Progress {
     /// The state after every number of commits, without what has expired since.
     pub states: Vec<State>,
     commits: Vec<Commit>,
+    /// How many events the journal has behind each number of commits.
+    ends: Vec<usize>,
+    /// So many of them are durable where changes are kept.
+    altered: usize,
+    /// Whether the journal is all that readers of changes are told: a repair begins anew.
+    pub feed_is_known: bool,
+    /// What the keyspaces may be called, and their settings.
+    pub standing: Standing,
     /// What the clock shows.
     pub now: u64,
     /// Commits that returned success: they survive the process.
@@ -45,13 +68,22 @@ pub struct Progress {
     pub checkpoints: Vec<(usize, usize)>,
 }
 
+fn with_journal(mut model: Model) -> Model {
+    model.keep_journal(Journal::new(&NAMES));
+    model
+}
+
 impl Default for Progress {
     fn default() -> Progress {
         Progress {
-            model: empty_model(NOW_MS),
+            model: with_journal(empty_model(NOW_MS)),
             base: 0,
             states: vec![State::new()],
             commits: Vec::new(),
+            ends: vec![0],
+            altered: 0,
+            feed_is_known: true,
+            standing: Standing::default(),
             now: NOW_MS,
             acknowledged: 0,
             synced: 0,
@@ -69,7 +101,7 @@ impl Progress {
     /// A database of which nothing is known but the time and whether it has to be repaired; its
     /// commits are numbered from `base` on.
     pub fn unknown(base: u64, now: u64, damaged: bool) -> Progress {
-        Progress { model: empty_model(now), base, now, damaged, ..Progress::default() }
+        Progress { model: with_journal(empty_model(now)), base, now, damaged, ..Progress::default() }
     }
 
     /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to,
@@ -78,11 +110,31 @@ impl Progress {
     /// After a power loss everything that was recovered was on the disk, so no later loss may take
     /// it. After the death of a process only, what was not synced can still be lost with the
     /// machine, until something later is synced.
-    pub fn recovered(&self, count: usize, state: State, all_durable: bool) -> Progress {
+    pub fn recovered(
+        &self,
+        Recovered { count, events, found }: &Recovered,
+        state: State,
+        all_durable: bool,
+    ) -> Progress {
+        let (count, events) = (*count, *events);
         let mut states = self.states[..count].to_vec();
-        let model = model_of(&state, self.now);
+        let setting = |keyspace: usize| found[keyspace].unwrap_or(first_setting(keyspace));
+        let settings: Vec<_> = (0..NAMES.len()).map(setting).map(|one| (one.operator, one.ttl)).collect();
+        let mut model = model_with(&state, self.now, &settings);
+        let mut journal = self.model.journal().cloned().unwrap_or_default();
+        journal.truncate(events);
+        for keyspace in 0..NAMES.len() {
+            journal.set_name(keyspace, &name_of(keyspace, setting(keyspace).is_renamed));
+        }
+        model.keep_journal(journal);
+        model.note_contents();
         states.push(state);
+        let altered = self.altered.min(events);
         Progress {
+            altered: if all_durable { events } else { altered },
+            ends: [&self.ends[..count], &[events]].concat(),
+            feed_is_known: self.feed_is_known,
+            standing: self.standing.recovered(found, all_durable),
             model,
             // Numbers that the lost commits had are not used again, so that no later state equals a
             // lost one.
@@ -122,12 +174,159 @@ impl Progress {
         &self.states[self.states.len() - 1]
     }
 
+    /// Those of the writes that the settings allow: where others were to be set before, and a
+    /// shorter script leaves that out, they are not made.
+    pub fn allowed(&self, writes: &[Write]) -> Vec<Write> {
+        writes.iter().filter(|write| !self.model.refuses(write)).cloned().collect()
+    }
+
     /// Notes a commit before it is attempted.
     pub fn attempt(&mut self, writes: &[Write], durability: Durability) {
+        let settings = (0..NAMES.len()).map(|keyspace| self.model.settings(keyspace)).collect();
         let at = self.model.commit(writes);
         self.states.push(model_state(&self.model, at));
         let logged = durability != Durability::Unlogged;
-        self.commits.push(Commit { writes: writes.to_vec(), logged, now: self.now });
+        if !logged {
+            self.retell(|_| Told::Nothing);
+        }
+        self.commits.push(Commit { writes: writes.to_vec(), logged, now: self.now, settings });
+        self.note_end();
+    }
+
+    fn note_end(&mut self) {
+        self.ends.push(self.model.journal().map_or(0, |journal| journal.events.len()));
+    }
+
+    fn retell(&mut self, told: impl FnOnce(Told) -> Told) {
+        if let Some(journal) = self.model.journal_mut() {
+            let last = journal.events.last().map_or(Told::Nothing, |event| event.told.clone());
+            journal.retell(told(last));
+        }
+    }
+
+    /// The same of a transaction.
+    pub fn attempt_transaction(&mut self, writes: &[Write], durability: Durability) {
+        self.attempt(writes, durability);
+        self.retell(|told| if let Told::Batch(writes) = told { Told::Transaction(writes) } else { told });
+    }
+
+    /// The same of a load.
+    pub fn attempt_load(&mut self, writes: &[Write]) {
+        self.attempt(writes, Durability::Sync);
+        self.retell(|_| Told::Load);
+    }
+
+    /// The same of the drop of a keyspace.
+    pub fn attempt_drop(&mut self, keyspace: usize) {
+        self.standing.attempt_drop(keyspace);
+        self.attempt(&dropping(keyspace), Durability::Sync);
+        self.retell(|_| Told::Drop);
+        if let Some(journal) = self.model.journal_mut() {
+            journal.begin_life(keyspace, NAMES[keyspace]);
+        }
+        let first = first_setting(keyspace);
+        self.model.set_settings(keyspace, (first.operator, first.ttl));
+    }
+
+    /// Notes that a keyspace is to get another name or other settings. What to go back to if that
+    /// is refused.
+    pub fn attempt_alteration(&mut self, keyspace: usize, next: Setting) -> Model {
+        let before = self.model.clone();
+        if next.is_renamed == self.standing.present(keyspace).is_renamed {
+            self.model.alter(keyspace, (next.operator, next.ttl));
+        } else {
+            self.model.rename(keyspace, &name_of(keyspace, next.is_renamed));
+        }
+        self.standing.attempt(keyspace, next);
+        before
+    }
+
+    /// Notes that it has; where changes are kept, it is durable with everything before it.
+    pub fn note_altered(&mut self, keyspace: usize) {
+        self.standing.settle(keyspace, true);
+        self.note_opened_events();
+    }
+
+    /// Notes that it was refused.
+    pub fn note_unaltered(&mut self, keyspace: usize, before: Model) {
+        self.standing.settle(keyspace, false);
+        self.model = before;
+    }
+
+    /// Notes that an open has ended: what it has found of names and settings is durable.
+    pub fn note_opened(&mut self) {
+        self.standing.note_opened();
+        self.note_opened_events();
+    }
+
+    fn note_opened_events(&mut self) {
+        self.altered = self.model.journal().map_or(0, Journal::behind_alterations).max(self.altered);
+    }
+
+    /// The commits, and the events, of which a recovered database may consist: the contents decide,
+    /// and what readers of changes are told, and the names and settings.
+    pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
+        let found = self.standing.check(db)?;
+        let count = self.find(state, least)?;
+        let told = if self.feed_is_known { feed::told(db)? } else { Ok(None) };
+        let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
+            return Ok(Recovered { count, events: *self.events(count).end(), found });
+        };
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        let is_exact = !self.holds_unlogged();
+        let mut last = String::new();
+        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.states[count] == *state) {
+            for events in self.events(count).rev().filter(|&events| events >= self.altered) {
+                match told.check(journal, events) {
+                    Ok(_) => {
+                        return Ok(Recovered {
+                            count: if is_exact { count } else { self.find(state, least)? },
+                            events,
+                            found,
+                        });
+                    }
+                    Err(what) if last.is_empty() => last = what,
+                    Err(_) => {}
+                }
+            }
+        }
+        Err(format!(
+            "readers of changes are told of {} batches, which are those of no number of commits from {least} to {}; of {count} \
+             commits: {last}",
+            told.batches.len(),
+            self.attempted()
+        ))
+    }
+
+    /// So many commits, with the names and settings that everything has led to.
+    pub fn supposed(&self, count: usize) -> Recovered {
+        let found = (0..NAMES.len()).map(|keyspace| Some(self.standing.present(keyspace))).collect();
+        Recovered { count, events: *self.events(count).end(), found }
+    }
+
+    /// How many events there may be with so many commits.
+    fn events(&self, count: usize) -> std::ops::RangeInclusive<usize> {
+        let all = self.model.journal().map_or(0, |journal| journal.events.len());
+        self.ends[count]..=self.ends.get(count + 1).map_or(all, |next| next - 1)
+    }
+
+    /// A reader of changes that has been told of all of them, by a database in which nothing was
+    /// lost; none where none are kept.
+    pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
+        let told = if self.feed_is_known { feed::told(db)? } else { Ok(None) };
+        let told = match told {
+            Ok(Some(told)) => told,
+            Ok(None) => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(error)),
+        };
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        told.check(journal, journal.events.len()).map(|reader| Ok(Some(reader)))
+    }
+
+    /// Lets a reader go on that has been told of everything up to some event.
+    pub fn read_on(&self, reader: &mut FeedReader, changes: &mut esker::Changes) -> Checked<esker::Result<()>> {
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        feed::read_on(reader, journal, changes)
     }
 
     /// Notes that the last commit returned success.
@@ -199,6 +398,7 @@ impl Progress {
     /// The same where writes without log are lost: each keyspace holds all commits up to some flush
     /// of its own, and the logged ones behind.
     fn find_unlogged(&self, state: &State, least: usize) -> Option<usize> {
+        let present: Vec<_> = (0..NAMES.len()).map(|keyspace| self.model.settings(keyspace)).collect();
         let mut allowed: Vec<bool> = (0..self.states.len()).map(|count| count >= least).collect();
         for keyspace in 0..KEYSPACES.len() {
             let of_it = |state: &State| -> State {
@@ -208,7 +408,8 @@ impl Progress {
             let found = of_it(state);
             let mut right = vec![false; self.states.len()];
             for flushed in self.flushed..self.states.len() {
-                let mut replay = model_of(&of_it(&self.states[flushed]), self.now);
+                let settings = self.commits.get(flushed).map_or(&present, |commit| &commit.settings);
+                let mut replay = model_with(&of_it(&self.states[flushed]), self.now, settings);
                 for (count, right) in right.iter_mut().enumerate().skip(flushed) {
                     if count > flushed {
                         let commit = &self.commits[count - 1];
@@ -216,6 +417,7 @@ impl Progress {
                             commit.writes.iter().filter(|write| write.keyspace == keyspace).cloned().collect();
                         if commit.logged && !own.is_empty() {
                             replay.set_now(commit.now);
+                            replay.set_settings(keyspace, commit.settings[keyspace]);
                             replay.commit(&own);
                             replay.set_now(self.now);
                         }

@@ -56,14 +56,25 @@ pub fn empty_model(now: u64) -> Model {
     model
 }
 
-/// The options of a keyspace of scripts.
+/// The options of a keyspace of scripts, by its first name.
 pub fn options_of((name, operator, ttl): (&str, Operator, Ttl)) -> KeyspaceOptions {
     in_order(keyspace_options(operator, ttl), order_of(name))
 }
 
+/// The settings of the keyspaces when they are created.
+pub fn first_settings() -> Vec<(Operator, Ttl)> {
+    KEYSPACES.iter().map(|&(_, operator, ttl)| (operator, ttl)).collect()
+}
+
 /// A model that holds that much and has no history.
 pub fn model_of(state: &State, now: u64) -> Model {
+    model_with(state, now, &first_settings())
+}
+
+/// The same with these settings.
+pub fn model_with(state: &State, now: u64, settings: &[(Operator, Ttl)]) -> Model {
     let mut model = empty_model(now);
+    settings.iter().enumerate().for_each(|(keyspace, settings)| model.set_settings(keyspace, *settings));
     for ((keyspace, key), Held { value, expiry }) in state {
         let life = if *expiry == NEVER { Life::Usual } else { Life::Until(*expiry) };
         model.commit(&[Write::new(*keyspace, key.clone(), Change::Put(value.clone())).living(life)]);
@@ -98,6 +109,12 @@ pub enum Step {
     Create(usize),
     /// Drops a keyspace, if need be creates it first.
     DropKeyspace(usize),
+    /// Gives a keyspace its other name.
+    Rename(usize),
+    /// Gives it a merge operator.
+    Operator(usize, Operator),
+    /// Lets its entries expire, or by another default.
+    Ttl(usize, Ttl),
     /// Syncs the log.
     Sync,
     /// Flushes.
@@ -126,6 +143,13 @@ pub enum Step {
     Repair,
     /// Copies to a directory of that number.
     Checkpoint(usize, CheckpointMode),
+}
+
+impl Step {
+    /// Whether it changes the name or the settings of a keyspace.
+    pub fn is_alteration(&self) -> bool {
+        matches!(self, Step::Rename(_) | Step::Operator(..) | Step::Ttl(..))
+    }
 }
 
 /// How many snapshots and iterators are held at a time.

@@ -1,16 +1,21 @@
 //! An open database that performs steps, and the run of a whole script.
 
 use super::progress::Progress;
-use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded, options_of};
+use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, loaded, options_of};
+use super::standing::{Setting, name_of};
+use crate::feed::FeedReader;
 use crate::model::{Change, Life, Operator, Write};
+use crate::operators::supply;
 use crate::orders::order_of;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, existing_keyspaces, read_gets, read_state, shown, snapshot_values, time,
+    Durability, Place, difference, existing_keyspaces, lives, read_gets, read_state, shown, snapshot_values, time,
     write_batch, write_one,
 };
 use esker::env::Env;
-use esker::{Db, Iter, Keyspace, ManualClock, Options, Snapshot, Transaction};
+use esker::{
+    Changes, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock, Options, Snapshot, Transaction,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,9 +67,12 @@ impl Ground {
 
 /// The database with the merge operators that it does not know by name.
 pub fn with_operators(db: Db) -> esker::Result<Db> {
-    for (name, operator, ttl) in KEYSPACES.iter().filter(|(_, operator, _)| *operator == Operator::Longest) {
-        if db.keyspaces().iter().any(|found| found == name) {
-            db.keyspace(name, options_of((name, *operator, *ttl)))?;
+    let Some(longest) = supply(Operator::Longest) else { return Ok(db) };
+    for name in db.keyspaces() {
+        let keyspace = db.existing_keyspace(&name)?;
+        if keyspace.merge_operator().as_deref() == Some(longest.name()) {
+            let options = KeyspaceOptions::default().shared_merge_operator(longest.clone()).ttl(keyspace.ttl());
+            db.keyspace(&name, options)?;
         }
     }
     Ok(db)
@@ -77,6 +85,17 @@ pub struct Session {
     clock: Arc<ManualClock>,
     keyspaces: [Option<Keyspace>; KEYSPACES.len()],
     held: [Option<Holding>; SLOTS],
+    reading: Option<Reading>,
+    following: Option<Following>,
+}
+
+/// A reader of changes, and what it has been told.
+type Reading = (Changes, FeedReader);
+
+/// A follower, with a reader of changes.
+struct Following {
+    follower: Follower,
+    reading: Option<Reading>,
 }
 
 /// Ends the run: an answer was wrong. The runner of scripts catches panics and reports them with
@@ -94,9 +113,12 @@ impl Session {
         if progress.damaged {
             Db::repair(MEMORY_PATH, options.clone())?;
             progress.damaged = false;
+            progress.feed_is_known = false;
+            progress.standing.note_repaired();
         }
         let db = with_operators(Db::open(MEMORY_PATH, options.clone())?)?;
-        Ok(Session { db, options, clock, keyspaces: Default::default(), held: Default::default() })
+        let (keyspaces, held) = Default::default();
+        Ok(Session { db, options, clock, keyspaces, held, reading: None, following: None })
     }
 
     /// The database.
@@ -106,27 +128,29 @@ impl Session {
 
     /// Closes it.
     pub fn close(self) -> esker::Result<()> {
-        drop((self.keyspaces, self.held));
+        drop((self.keyspaces, self.held, self.reading, self.following));
         self.db.close()
     }
 
     /// The keyspace of that index, created if it is not there.
-    pub fn keyspace(&mut self, index: usize) -> esker::Result<Keyspace> {
+    pub fn keyspace(&mut self, index: usize, progress: &mut Progress) -> esker::Result<Keyspace> {
         if let Some(keyspace) = &self.keyspaces[index] {
             return Ok(keyspace.clone());
         }
-        let (name, operator, ttl) = KEYSPACES[index];
-        let keyspace = self.db.keyspace(name, options_of((name, operator, ttl)))?;
+        let Setting { is_renamed, operator, ttl } = progress.standing.present(index);
+        let options = options_of((NAMES[index], operator, ttl));
+        let keyspace = self.db.keyspace(&name_of(index, is_renamed), options)?;
+        progress.standing.note_exists(index);
         self.keyspaces[index] = Some(keyspace.clone());
         Ok(keyspace)
     }
 
     /// The keyspaces of these writes, and the writes with their indexes among those.
-    fn placed(&mut self, writes: &[Write]) -> esker::Result<(Vec<Keyspace>, Vec<Write>)> {
+    fn placed(&mut self, writes: &[Write], progress: &mut Progress) -> esker::Result<(Vec<Keyspace>, Vec<Write>)> {
         let mut indexes: Vec<usize> = writes.iter().map(|write| write.keyspace).collect();
         indexes.sort_unstable();
         indexes.dedup();
-        let keyspaces = indexes.iter().map(|&index| self.keyspace(index)).collect::<esker::Result<_>>()?;
+        let keyspaces = indexes.iter().map(|&index| self.keyspace(index, progress)).collect::<esker::Result<_>>()?;
         let place = |index| indexes.iter().position(|&other| other == index).unwrap_or_default();
         let moved = writes.iter().map(|write| Write { keyspace: place(write.keyspace), ..write.clone() });
         Ok((keyspaces, moved.collect()))
@@ -136,15 +160,15 @@ impl Session {
     pub fn perform(&mut self, step: &Step, progress: &mut Progress) -> esker::Result<()> {
         match step {
             Step::Batch(writes, durability) => {
-                let writes = [&writes[..], &[count(progress.next_number())]].concat();
-                let (keyspaces, placed) = self.placed(&writes)?;
+                let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
+                let (keyspaces, placed) = self.placed(&writes, progress)?;
                 progress.attempt(&writes, *durability);
                 write_batch(&self.db, &keyspaces, &placed, durability.options())?;
                 progress.acknowledge(*durability);
             }
             Step::Transaction(writes, durability) => {
-                let writes = [&writes[..], &[count(progress.next_number())]].concat();
-                let (keyspaces, placed) = self.placed(&writes)?;
+                let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
+                let (keyspaces, placed) = self.placed(&writes, progress)?;
                 let mut transaction = self.db.transaction();
                 for write in &placed {
                     let keyspace = &keyspaces[write.keyspace];
@@ -153,30 +177,32 @@ impl Session {
                     }
                     add_to(&mut transaction, keyspace, write)?;
                 }
-                progress.attempt(&writes, *durability);
+                progress.attempt_transaction(&writes, *durability);
                 transaction.commit_with(&durability.options())?;
                 progress.acknowledge(*durability);
             }
+            Step::Single(write, _) if progress.allowed(std::slice::from_ref(write)).is_empty() => {}
             Step::Single(write, durability) => {
-                let keyspace = self.keyspace(write.keyspace)?;
+                let keyspace = self.keyspace(write.keyspace, progress)?;
                 progress.attempt(std::slice::from_ref(write), *durability);
                 write_one(&keyspace, write, durability.options())?;
                 progress.acknowledge(*durability);
             }
             Step::Ingest(index, pairs) => {
-                let keyspace = self.keyspace(*index)?;
+                let keyspace = self.keyspace(*index, progress)?;
                 let sync = Durability::Sync;
-                progress.attempt(&loaded(*index, pairs), sync);
+                progress.attempt_load(&loaded(*index, pairs));
                 keyspace.ingest(pairs.iter().map(|(key, value)| (key, value)))?;
                 progress.acknowledge(sync);
                 progress.note_listed();
             }
             Step::DropKeyspace(index) => {
-                self.keyspace(*index)?;
-                progress.attempt(&dropping(*index), Durability::Sync);
-                self.db.drop_keyspace(NAMES[*index])?;
+                let name = self.keyspace(*index, progress)?.name();
+                progress.attempt_drop(*index);
+                self.db.drop_keyspace(&name)?;
                 progress.acknowledge(Durability::Sync);
                 progress.note_listed();
+                progress.standing.note_dropped(*index);
                 self.keyspaces[*index] = None;
             }
             Step::Clock(milliseconds) => {
@@ -191,7 +217,19 @@ impl Session {
 
     fn maintain(&mut self, step: &Step, progress: &mut Progress) -> esker::Result<()> {
         match step {
-            Step::Create(index) => _ = self.keyspace(*index)?,
+            Step::Create(index) => _ = self.keyspace(*index, progress)?,
+            Step::Rename(index) => {
+                let now = progress.standing.present(*index);
+                return self.alter(*index, Setting { is_renamed: !now.is_renamed, ..now }, progress);
+            }
+            Step::Operator(index, operator) => {
+                let now = progress.standing.present(*index);
+                return self.alter(*index, Setting { operator: *operator, ..now }, progress);
+            }
+            Step::Ttl(index, ttl) => {
+                let now = progress.standing.present(*index);
+                return self.alter(*index, Setting { ttl: *ttl, ..now }, progress);
+            }
             Step::Sync => {
                 self.db.sync()?;
                 progress.note_log_synced();
@@ -205,7 +243,7 @@ impl Session {
                 progress.note_flushed();
             }
             Step::CompactRange(index, low, high) => {
-                self.keyspace(*index)?.compact_range((low.clone(), high.clone()))?;
+                self.keyspace(*index, progress)?.compact_range((low.clone(), high.clone()))?;
             }
             Step::WaitIdle => self.db.wait_idle()?,
             Step::Checkpoint(number, mode) => {
@@ -217,11 +255,35 @@ impl Session {
         Ok(())
     }
 
+    /// Gives a keyspace another name or other settings.
+    fn alter(&mut self, index: usize, next: Setting, progress: &mut Progress) -> esker::Result<()> {
+        let keyspace = self.keyspace(index, progress)?;
+        let now = progress.standing.present(index);
+        if next == now {
+            return Ok(());
+        }
+        let before = progress.attempt_alteration(index, next);
+        let outcome = match supply(next.operator).filter(|_| next.operator != now.operator) {
+            Some(operator) => keyspace.set_shared_merge_operator(operator),
+            None if next.ttl != now.ttl => keyspace.set_ttl(lives(next.ttl)),
+            None => keyspace.rename(&name_of(index, next.is_renamed)),
+        };
+        match outcome {
+            Ok(()) => progress.note_altered(index),
+            // "Where operands stay": a reader sees what is below them.
+            Err(Error::InvalidArgument { .. }) if self.held.iter().any(Option::is_some) => {
+                progress.note_unaltered(index, before);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Steps that compare. They are for runs in which every write so far has succeeded.
     fn read(&mut self, step: &Step, progress: &mut Progress) -> esker::Result<()> {
         match step {
             Step::Hold(slot, index) => {
-                let keyspace = self.keyspace(*index)?;
+                let keyspace = self.keyspace(*index, progress)?;
                 let own = progress.newest().iter().filter(|((held, _), _)| held == index);
                 let mut left: Vec<_> = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
                 left.sort_by(|a, b| order_of(NAMES[*index]).compare(&a.0, &b.0));
@@ -247,14 +309,36 @@ impl Session {
                 }
                 self.held[*slot] = Some(holding);
             }
-            Step::Compare => compare(&self.db, progress)?,
+            Step::Compare => {
+                compare(&self.db, progress)?;
+                progress.check_feed(&self.db).unwrap_or_else(|what| wrong(what))?;
+                self.read_on(progress)?;
+            }
             Step::ReadBeside => {
                 self.flush_unlogged(progress)?;
                 compare(&with_operators(Db::open_read_only(self.db.path(), self.options.clone())?)?, progress)?;
+                self.follow(progress)?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A follower from the last time, or a new one, catches up, and so does its reader of changes.
+    fn follow(&mut self, progress: &Progress) -> esker::Result<()> {
+        let following = match self.following.take() {
+            Some(following) => following,
+            None => Following { follower: Db::open_follower(self.db.path(), self.options.clone())?, reading: None },
+        };
+        let Following { follower, reading } = self.following.insert(following);
+        follower.catch_up()?;
+        compare(&with_operators(follower.db().clone())?, progress)?;
+        read_on(follower.db(), reading, progress)
+    }
+
+    /// The reader of changes goes on.
+    fn read_on(&mut self, progress: &Progress) -> esker::Result<()> {
+        read_on(&self.db, &mut self.reading, progress)
     }
 
     /// What was written without log is only where it should be after a flush.
@@ -303,6 +387,26 @@ fn add_to(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> 
     }
 }
 
+/// Lets a reader of changes go on, or begins with all of them. It is behind by some steps of the
+/// script; one that is overtaken begins anew.
+fn read_on(db: &Db, reading: &mut Option<Reading>, progress: &Progress) -> esker::Result<()> {
+    if !progress.feed_is_known {
+        return Ok(());
+    }
+    if let Some((changes, reader)) = reading {
+        // Another look at whether that is so.
+        if !matches!(db.changes(Changes::position(changes)), Err(Error::Gone { .. })) {
+            return progress.read_on(reader, changes).unwrap_or_else(|what| wrong(what));
+        }
+    }
+    let reader = progress.check_feed(db).unwrap_or_else(|what| wrong(what))?;
+    *reading = match reader {
+        Some(reader) => Some((db.changes(reader.next())?, reader)),
+        None => None,
+    };
+    Ok(())
+}
+
 /// Everything by scans, then by gets, with the keys that are not there any more.
 fn compare(db: &Db, progress: &Progress) -> esker::Result<()> {
     let state = read_state(db, &NAMES).unwrap_or_else(|what| wrong(what))?;
@@ -320,6 +424,7 @@ pub fn run(
     observe: &mut dyn FnMut(&Progress),
 ) -> esker::Result<()> {
     let mut session = Session::open(ground, progress)?;
+    progress.note_opened();
     for step in steps {
         match step {
             Step::Reopen => {
@@ -341,6 +446,9 @@ pub fn run(
                 session = Session::open(ground, progress)?;
             }
             _ => session.perform(step, progress)?,
+        }
+        if matches!(step, Step::Reopen | Step::DropAndReopen | Step::Repair) {
+            progress.note_opened();
         }
         observe(progress);
     }

@@ -114,7 +114,15 @@ impl Specimen {
         let variants = variants();
         let (options, tables) = variants[random.below(variants.len())].clone();
         let end = ENDS[random.below(ENDS.len())];
-        let limits = Limits { steps: 14, batch: 100, value: 1000, unlogged: false, repair: true, drops: false };
+        let limits = Limits {
+            steps: 14,
+            batch: 100,
+            value: 1000,
+            unlogged: false,
+            repair: true,
+            drops: false,
+            alterations: false,
+        };
         let steps = generated(seed, limits).steps;
         let mut performed = perform(&steps, &options, None);
         performed.outcome.map_err(|error| format!("the script fails by itself: {error}"))?;
