@@ -35,8 +35,8 @@ pub struct Course<'a> {
 
 impl Course<'_> {
     /// Whether every answer after the failure can be foretold: not where threads fail beside the
-    /// steps, and what is lost without log, and other settings, are not kept account of by a program
-    /// that goes on.
+    /// steps. A program that goes on keeps no account of what is lost without log, nor of other
+    /// settings.
     fn is_exact(self) -> bool {
         let unlogged = |step: &Step| {
             let (Step::Batch(_, how) | Step::Transaction(_, how) | Step::Single(_, how)) = step else { return false };

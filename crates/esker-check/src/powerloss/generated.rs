@@ -281,7 +281,8 @@ impl Maker {
     }
 }
 
-/// The operators that the values and operands of a keyspace suit: those of numbers have eight bytes.
+/// The operators that the values and operands of a keyspace suit: those of numbers have eight
+/// bytes.
 fn operators_for(keyspace: usize) -> &'static [Operator] {
     match KEYSPACES[keyspace].1 {
         Operator::UInt64Add | Operator::Int64Add => {
