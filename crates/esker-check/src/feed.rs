@@ -27,10 +27,11 @@ pub struct All {
     some_are_gone: bool,
 }
 
-/// What a database tells; none if it keeps no changes.
+/// What a database tells; none if it keeps no changes. `lost`: it has been recovered, and some of
+/// the bytes for which older ones were given up may have been lost.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer.
-pub fn told(db: &Db) -> Checked<esker::Result<Option<All>>> {
+pub fn told(db: &Db, lost: bool) -> Checked<esker::Result<Option<All>>> {
     let some_are_gone = match db.changes(1) {
         Ok(_) => false,
         Err(Error::Gone { oldest }) if oldest > 1 => true,
@@ -39,7 +40,9 @@ pub fn told(db: &Db) -> Checked<esker::Result<Option<All>>> {
     };
     let keeps_all = db.explain().to_string().contains(&format!("{ALL_BYTES} bytes"));
     let kept = db.stats().kept_wal_bytes;
-    if some_are_gone && (keeps_all || kept < LEAST_KEPT_BYTES) {
+    // Only the writer has a log, and says how much of it is kept.
+    let is_less_kept = !lost && db.health().writable && kept < LEAST_KEPT_BYTES;
+    if some_are_gone && (keeps_all || is_less_kept) {
         return Err(format!("changes were given up, and {kept} bytes of them are kept (all: {keeps_all})"));
     }
     let batches = db.changes(0).and_then(|changes| changes.collect());

@@ -268,7 +268,7 @@ impl Progress {
     pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
         let found = self.standing.check(db)?;
         let count = self.find(state, least)?;
-        let told = if self.feed_is_known { feed::told(db)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, true)? } else { Ok(None) };
         let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
             return Ok(Recovered { count, events: *self.events(count).end(), found });
         };
@@ -313,7 +313,7 @@ impl Progress {
     /// A reader of changes that has been told of all of them, by a database in which nothing was
     /// lost; none where none are kept.
     pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told = if self.feed_is_known { feed::told(db)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, false)? } else { Ok(None) };
         let told = match told {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(Ok(None)),
