@@ -99,7 +99,7 @@ pub fn replay(
         return Err(Error::corruption(&maker.directory, 0, what));
     }
     inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
-    inherited.archive = archive_before(&mut segments, &chain);
+    inherited.archive = archive_before(&mut segments, &chain)?;
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {
@@ -309,27 +309,34 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
 }
 
 /// The segments that the links before the chain lead to, oldest first, as far as they are there and
-/// can be read. Their files are closed.
-fn archive_before(segments: &mut BTreeMap<u64, SegmentFile>, chain: &[u64]) -> Archive {
-    let find = |number: &u64| segments.get(number).map(|found| (*number, found));
-    let mut replayed = chain.iter().filter_map(find);
-    let link = replayed.clone().next().and_then(|(number, found)| read_link(found, number).ok().flatten());
-    let mut next_sequence = replayed.find_map(|(number, found)| first_sequence(number, found).ok().flatten());
+/// intact. Their files are closed. A read that fails is an error: what may be intact is not given
+/// up.
+fn archive_before(segments: &mut BTreeMap<u64, SegmentFile>, chain: &[u64]) -> Result<Archive> {
+    let mut next_sequence = None;
+    for number in chain {
+        let Some(found) = segments.get(number) else { continue };
+        next_sequence = first_sequence(*number, found)?;
+        if next_sequence.is_some() {
+            break;
+        }
+    }
     let mut above = chain.first().copied().unwrap_or(0);
-    let mut link = link.unwrap_or_default();
+    let oldest = segments.get(&above).map(|found| read_link(found, above)).transpose()?;
+    let mut link = oldest.flatten().unwrap_or_default();
     let mut newest_first = Vec::new();
     // A segment that the log went on from without knowing where it ends is none of these.
     while link.previous_number < above && link.previous_end > 0 {
         let number = link.previous_number;
         let Some(found) = segments.get(&number) else { break };
-        let (Ok(Some(before)), Ok(first)) = (read_link(found, number), first_sequence(number, found)) else { break };
+        let Some(before) = read_link(found, number)? else { break };
+        let first = first_sequence(number, found)?;
         let (path, file_bytes, written) = (found.path.clone(), found.bytes, link.previous_end);
         newest_first.push(Archived { number, path, file_bytes, written, next_sequence, since_ms: 0 });
         segments.remove(&number);
         next_sequence = first.or(next_sequence);
         (above, link) = (number, before);
     }
-    Archive::found(newest_first.into_iter().rev())
+    Ok(Archive::found(newest_first.into_iter().rev()))
 }
 
 /// The first write in a segment with a link, by its first record; none if it holds none.

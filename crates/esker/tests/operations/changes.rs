@@ -1,6 +1,7 @@
 //! The change feed: what applies it has what the database has.
 
 use crate::common::{DIRECTORY, Machine, keyspace, simulated};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::internals::Random;
 use esker::merge::{StringAppend, UInt64Add};
@@ -687,6 +688,29 @@ fn a_record_that_recovery_has_left_out_does_not_end_the_changes() {
         // The number of what was left out is before that of the load.
         let load = db.changes(first.next_sequence() + 1).unwrap().next().unwrap().unwrap();
         assert_eq!(load, second);
+    }
+}
+
+#[test]
+fn a_read_that_fails_in_an_open_gives_up_no_changes() {
+    let env = MemEnv::new();
+    for number in 0..3 {
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        keyspace(&db, "k").put("a", number.to_string()).unwrap();
+        db.flush().unwrap();
+    }
+    for nth in 0.. {
+        let env = env.kill();
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Read, nth, Action::Fail(std::io::ErrorKind::Other)));
+        let _ = Db::open(DIRECTORY, keeping(&env).env(Arc::new(faulty.clone()))).map(drop);
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        let changes = db.changes(1).unwrap_or_else(|error| panic!("read {nth} had failed: {error}"));
+        assert_eq!(changes.map(Result::unwrap).count(), 3, "read {nth} had failed");
+        if faulty.fired() == 0 {
+            assert!(nth > 10);
+            break;
+        }
     }
 }
 
