@@ -2,8 +2,8 @@
 
 use crate::caller::esker_bytes;
 use crate::codes::*;
-use crate::times::milliseconds;
-use esker::{Change, ChangeBatch, ChangeOperation, Slice};
+use crate::times::{default_ttl_ms, milliseconds};
+use esker::{Change, ChangeBatch, ChangeOperation, Slice, Ttl};
 use std::ffi::{CString, c_char};
 use std::ops::Bound;
 
@@ -13,18 +13,22 @@ use std::ops::Bound;
 pub struct esker_change {
     /// Its place in the order of writes. Numbers ascend, with gaps.
     pub sequence: u64,
-    /// The name of the keyspace, which may have been dropped since.
+    /// The name that the keyspace had then; where it was renamed, the new one.
     pub keyspace: *const c_char,
     /// The number of the keyspace, which no other keyspace of the database ever has.
     pub keyspace_id: u64,
     /// What was done: one of `ESKER_CHANGE_...`.
     pub operation: i32,
-    /// The key; of a delete of a range where it begins, without data if at the first key.
+    /// The key; of a delete of a range where it begins, without data if at the first key; of a
+    /// keyspace that was altered the name that it had before.
     pub key: esker_bytes,
     /// The value or the operand; of a delete of a range where it ends, without data if behind the
-    /// last key.
+    /// last key; of a keyspace that was altered the name of its merge operator, without data if it
+    /// has none.
     pub value: esker_bytes,
-    /// When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not.
+    /// When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not. Of a keyspace
+    /// that was altered how many milliseconds its entries live by default: 0 if only writes say so,
+    /// ESKER_NEVER if they cannot expire.
     pub expires_at_ms: u64,
     /// Of a merge: the operand was combined with nothing.
     pub is_first: bool,
@@ -91,6 +95,14 @@ fn lent(change: &Change, name: &CString) -> esker_change {
         }
         ChangeOperation::Load => lent.operation = ESKER_CHANGE_LOAD,
         ChangeOperation::DropKeyspace => lent.operation = ESKER_CHANGE_DROP_KEYSPACE,
+        ChangeOperation::AlterKeyspace { former_name, merge_operator, ttl } => {
+            lent.operation = ESKER_CHANGE_ALTER_KEYSPACE;
+            lent.key = esker_bytes::lent(former_name.as_bytes());
+            lent.value = merge_operator.as_ref().map_or(esker_bytes::NONE, |name| esker_bytes::lent(name.as_bytes()));
+            if let Ttl::Enabled { default } = ttl {
+                lent.expires_at_ms = default_ttl_ms(*default);
+            }
+        }
         _ => {}
     }
     lent

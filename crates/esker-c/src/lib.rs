@@ -29,6 +29,7 @@ mod follower;
 mod iterator;
 mod keyspace;
 mod keyspace_options;
+mod keyspace_settings;
 mod maintenance;
 mod objects;
 mod operator;
@@ -59,6 +60,7 @@ pub use {
     iterator::*,
     keyspace::*,
     keyspace_options::*,
+    keyspace_settings::*,
     maintenance::*,
     objects::*,
     options::*,

@@ -3,6 +3,7 @@
 use crate::caller::Output;
 use crate::change_batch::LentBatch;
 use crate::failure::{Done, Failure, not_forked};
+use crate::keyspace_settings::LentSettings;
 use esker::{
     Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, MergeOperator, Options, Slice,
     Snapshot, Transaction, Watch,
@@ -182,10 +183,11 @@ impl Scan {
     }
 }
 
-/// A reader of changes, and the batch that it lends.
+/// A reader of changes, and the batch and the settings that it lends.
 pub(crate) struct Feed {
     pub(crate) changes: Changes,
     pub(crate) batch: Option<LentBatch>,
+    pub(crate) settings: Option<LentSettings>,
 }
 
 /// What a callback has put into its output.

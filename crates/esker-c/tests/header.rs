@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The parts of the header, in its order.
-const PARTS: [&str; 24] = [
+const PARTS: [&str; 25] = [
     "codes",
     "errors",
     "objects",
@@ -25,6 +25,7 @@ const PARTS: [&str; 24] = [
     "iterator",
     "transaction",
     "change_batch",
+    "keyspace_settings",
     "changes",
     "watch",
     "maintenance",
