@@ -44,7 +44,16 @@ from ._esker import (
     _open,
     _repair,
 )
-from ._views import AssociativeOperator, Change, Comparator, Health, Keyspaces, MergeOperator, RepairReport
+from ._views import (
+    AssociativeOperator,
+    Change,
+    Comparator,
+    Health,
+    Keyspaces,
+    KeyspaceSettings,
+    MergeOperator,
+    RepairReport,
+)
 
 __all__ = [
     "AssociativeOperator",
@@ -57,6 +66,7 @@ __all__ = [
     "Health",
     "Keyspace",
     "KeyspaceBatch",
+    "KeyspaceSettings",
     "KeyspaceTransaction",
     "KeyspaceView",
     "Keyspaces",
