@@ -141,6 +141,12 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   setMergeOperator(name: string): Promise<void>
 
+  /**
+   * Gives the keyspace another name, in one atomic step that is durable when the promise is settled.
+   * Iterators and snapshots go on. A later `open()` needs the new name as its `keyspace`.
+   */
+  renameKeyspace(name: string): Promise<void>
+
   /** Compacts the tables that hold the keys from `start` to `end`. */
   compactRange(start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<void>

@@ -29,6 +29,7 @@ const MANIFEST = {
     expiresAt: true,
     merge: true,
     persist: true,
+    renameKeyspace: true,
     setMergeOperator: true,
     setTtl: true,
     touch: true
@@ -178,6 +179,11 @@ class EskerLevel extends AbstractLevel {
   async setMergeOperator(name) {
     if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
     return this.#whenOpen(() => this.#database.setMergeOperator(name))
+  }
+
+  async renameKeyspace(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    return this.#whenOpen(() => this.#database.renameKeyspace(name))
   }
 
   async compactRange(start, end, options) {

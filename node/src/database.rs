@@ -235,6 +235,13 @@ impl Database {
         run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
     }
 
+    /// Gives the keyspace another name.
+    #[napi]
+    pub fn rename_keyspace(&self, name: String) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.keyspace.rename(&name)?))
+    }
+
     /// Compacts a range.
     #[napi]
     pub fn compact_range(&self, start: Input<'_>, end: Input<'_>) -> AsyncTask<Work<()>> {

@@ -53,6 +53,7 @@ test('every call on a closed database fails', async function (t) {
   t.is(await codeOf(db.approximateCount('a', 'b')), closed)
   t.is(await codeOf(db.setTtl(true)), closed)
   t.is(await codeOf(db.setMergeOperator('max')), closed)
+  t.is(await codeOf(db.renameKeyspace('other')), closed)
   t.is(await codeOf(db.compactRange('a', 'b')), closed)
   t.throws(() => db.getProperty('esker.health.writable'), { code: closed })
 

@@ -45,6 +45,7 @@ async function typed(): Promise<void> {
   const expiry: number | undefined = await db.expiresAt('key')
   const had: boolean = (await db.touch('key', 1000)) && (await db.persist('key'))
   const size: number = await db.approximateSize('a', 'b')
+  await db.renameKeyspace('other')
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')
   await EskerLevel.repair(db.location)
