@@ -83,6 +83,7 @@ test('the native half refuses what comes after a close by itself', async functio
     createIfMissing: true,
     errorIfExists: false,
     readOnly: false,
+    follower: false,
     keyspace: 'default',
     ttl: false
   }
