@@ -1,10 +1,9 @@
 //! The change feed: what was written, in order.
 
 use crate::caller::Caller;
-use crate::change_batch::{LentBatch, esker_change};
+use crate::change_batch::{LentBatch, LentSettings, esker_change, esker_keyspace_settings};
 use crate::codes::esker_code;
 use crate::failure::call;
-use crate::keyspace_settings::{LentSettings, esker_keyspace_settings};
 use crate::objects::{ChangesObject, Exclusive, Feed, Handle, esker_changes, esker_db};
 use esker_ffi::memory;
 use std::ptr;

@@ -29,7 +29,6 @@ mod follower;
 mod iterator;
 mod keyspace;
 mod keyspace_options;
-mod keyspace_settings;
 mod maintenance;
 mod objects;
 mod operator;
@@ -48,7 +47,7 @@ pub use {
     batch::*,
     callbacks::*,
     caller::{esker_bytes, esker_range},
-    change_batch::esker_change,
+    change_batch::{esker_change, esker_keyspace_settings},
     changes::*,
     codes::*,
     conditional::*,
@@ -60,7 +59,6 @@ pub use {
     iterator::*,
     keyspace::*,
     keyspace_options::*,
-    keyspace_settings::*,
     maintenance::*,
     objects::*,
     options::*,

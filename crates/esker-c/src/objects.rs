@@ -1,9 +1,8 @@
 //! What handles name.
 
 use crate::caller::Output;
-use crate::change_batch::LentBatch;
+use crate::change_batch::{LentBatch, LentSettings};
 use crate::failure::{Done, Failure, not_forked};
-use crate::keyspace_settings::LentSettings;
 use esker::{
     Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, MergeOperator, Options, Slice,
     Snapshot, Transaction, Watch,

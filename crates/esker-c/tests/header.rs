@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The parts of the header, in its order.
-const PARTS: [&str; 25] = [
+const PARTS: [&str; 24] = [
     "codes",
     "errors",
     "objects",
@@ -25,7 +25,6 @@ const PARTS: [&str; 25] = [
     "iterator",
     "transaction",
     "change_batch",
-    "keyspace_settings",
     "changes",
     "watch",
     "maintenance",
