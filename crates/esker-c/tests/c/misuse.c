@@ -449,6 +449,7 @@ static bool rude(void *state, esker_bytes key, const esker_bytes *existing,
   (void)existing;
   CHECK_CODE(ESKER_IN_CALLBACK, esker_keyspace_put(scanned_keyspace, TEXT("k"), TEXT("v"), NULL));
   CHECK_CODE(ESKER_IN_CALLBACK, esker_db_flush(merging));
+  CHECK_CODE(ESKER_IN_CALLBACK, esker_keyspace_rename(scanned_keyspace, "other"));
   CHECK(key.length == 1 && count > 0);
   ++*(int *)state;
   kept = output;
