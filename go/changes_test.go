@@ -187,6 +187,9 @@ func TestAlterations(t *testing.T) {
 		must(t, err)
 		that(t, settings != nil && *settings == expected, fmt.Sprint(settings, expected))
 	}
+	number, err := names.ID()
+	must(t, err)
+	that(t, number == id, "the number of the keyspace")
 	settings, err := changes.KeyspaceSettings(id+1000, 1)
 	must(t, err)
 	that(t, settings == nil, "no such keyspace")

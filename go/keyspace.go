@@ -86,6 +86,14 @@ func (k *Keyspace) Name() (string, error) {
 	return k.text(func(text **C.char) C.esker_code { return C.esker_keyspace_name(k.handle.c, text) })
 }
 
+// ID is the number of the keyspace, which no other keyspace of the database ever has, and which a rename
+// does not change: the KeyspaceID of its changes.
+func (k *Keyspace) ID() (uint64, error) {
+	var id C.uint64_t
+	err := k.run(func() C.esker_code { return C.esker_keyspace_id(k.handle.c, &id) })
+	return uint64(id), err
+}
+
 // Rename gives the keyspace another name, in one atomic step that is durable when it returns. All
 // objects go on; the old name is free at once. ErrAlreadyExists if a keyspace has that name; its own
 // name changes nothing.

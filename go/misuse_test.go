@@ -175,6 +175,7 @@ func TestClosedDatabases(t *testing.T) {
 		"Count":    func() error { _, err := names.Count(r); return err },
 		"Ingest":   func() error { _, err := names.Ingest(func(func(a, b []byte) bool) {}); return err },
 		"Watch":    func() error { _, err := names.Watch(nil); return err },
+		"ID":       func() error { _, err := names.ID(); return err },
 		"Rename":   func() error { return names.Rename("other") },
 		"Scan": func() error {
 			scan := names.All()

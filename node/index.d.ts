@@ -41,6 +41,12 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   /** The directory. */
   get location(): string
 
+  /**
+   * The number of the keyspace, which no other keyspace of the database ever has, and which a rename
+   * does not change: the `keyspaceId` of its changes. The database must be open.
+   */
+  get keyspaceId(): number
+
   open(): Promise<void>
   open(options: OpenOptions): Promise<void>
 

@@ -59,6 +59,11 @@ class EskerLevel extends AbstractLevel {
     return this.#location
   }
 
+  get keyspaceId() {
+    this.#assertOpen()
+    return this.#database.keyspaceIdSync()
+  }
+
   _open(options) {
     return this.#database.open(openOptions(this.#location, options))
   }

@@ -275,6 +275,14 @@ impl Database {
         run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
     }
 
+    /// The number of the keyspace, on this thread.
+    #[napi]
+    pub fn keyspace_id_sync(&self, env: &Env) -> napi::Result<f64> {
+        let begun = self.state.begin();
+        let id = guarded(|| Ok(begun?.keyspace.id() as f64));
+        id.map_err(|failure| failure.into_error(env))
+    }
+
     /// Gives the keyspace another name.
     #[napi]
     pub fn rename_keyspace(&self, name: String) -> AsyncTask<Work<()>> {

@@ -55,6 +55,7 @@ test('all kinds of changes', async function (t) {
   )
   const found = batches.flat()
   const id = found[0].keyspaceId
+  t.is(db.keyspaceId, id)
   t.ok(found.every((change) => change.keyspaceId === id))
   t.ok(found.every((change, i) => i === 0 || change.sequence > found[i - 1].sequence))
   t.is(changes.position, found.at(-1).sequence + 1)

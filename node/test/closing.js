@@ -55,6 +55,7 @@ test('every call on a closed database fails', async function (t) {
   t.is(await codeOf(db.setMergeOperator('max')), closed)
   t.is(await codeOf(db.renameKeyspace('other')), closed)
   t.is(await codeOf(db.compactRange('a', 'b')), closed)
+  t.throws(() => db.keyspaceId, { code: closed })
   t.throws(() => db.getProperty('esker.health.writable'), { code: closed })
 
   t.is(await codeOf(iterator.next()), 'LEVEL_ITERATOR_NOT_OPEN')

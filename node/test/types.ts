@@ -61,6 +61,7 @@ async function typed(): Promise<void> {
       if (change.type === 'alterKeyspace') console.log(change.formerName, change.ttl)
     }
   }
+  const id: number = db.keyspaceId
   const more: boolean = (await changes.wait()) || (await changes.wait(1000))
   const next: string | undefined = (await changes.next())?.[0]?.keyspace
   const was: string | undefined = (await changes.keyspaceSettings(1, changes.position))?.name
@@ -71,7 +72,7 @@ async function typed(): Promise<void> {
   const watch = await db.watch('a')
   const written: boolean = await watch.wait(0)
   await watch.close()
-  console.log(more, next, was, written, await db.watch())
+  console.log(id, more, next, was, written, await db.watch())
 
   const numbers = new EskerLevel<number, { name: string }>('data', { valueEncoding: 'json' })
   await numbers.put(1, { name: 'ada' })

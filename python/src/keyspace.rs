@@ -73,6 +73,13 @@ pub fn each_pair(
 
 #[pymethods]
 impl Keyspace {
+    /// The number of the keyspace, which no other keyspace of the database ever has, and which a
+    /// rename does not change: the `keyspace_id` of its changes.
+    #[getter]
+    fn id(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        run(slf, |keyspace| Ok(keyspace.id()))
+    }
+
     /// The name of the merge operator; `None` if there is none.
     #[getter]
     fn merge_operator(slf: &Bound<'_, Self>) -> PyResult<Option<String>> {

@@ -96,6 +96,7 @@ def test_other_names_and_settings_are_changes(kept: esker.Database) -> None:
         ("people", "max", True),
     ]
     number = found[0].keyspace_id
+    assert names.id == number == kept.keyspaces["people"].id and kept.keyspace("other").id != number
     assert [changes.keyspace_settings(number, change.sequence) for change in found] == [
         ("names", "bytewise", None, False),
         ("people", "bytewise", None, False),
@@ -145,7 +146,7 @@ def test_renames(directory: pathlib.Path) -> None:
         db[b"x"] = b"1"
         db.rename("former")
         assert (db.name, db[b"x"], db.keyspace_names()) == ("former", b"1", ["former", "letters"])
-    refused([lambda: drafts.rename("closed")])
+    refused([lambda: drafts.rename("closed"), lambda: drafts.id])
     assert drafts.name == "letters"
     with esker.open(directory) as db:
         assert b"x" not in db and db.keyspaces["former"][b"x"] == b"1"

@@ -976,6 +976,12 @@ esker_code esker_keyspace_destroy(esker_keyspace *keyspace);
 esker_code esker_keyspace_name(esker_keyspace *keyspace, char **name);
 
 /*
+ The number of a keyspace, which no other keyspace of the database ever has, and which a rename
+ does not change: the `keyspace_id` of its changes.
+ */
+esker_code esker_keyspace_id(esker_keyspace *keyspace, uint64_t *id);
+
+/*
  Gives a keyspace another name, in one atomic step that is durable when it returns. All handles,
  snapshots, iterators, batches and transactions go on; the old name is free at once.
  ESKER_ALREADY_EXISTS if a keyspace has that name; its own name changes nothing.

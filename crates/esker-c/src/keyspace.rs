@@ -24,6 +24,19 @@ pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name
     call(|| caller.output(name, ptr::null_mut())?.set_text(&esker_keyspace::get(keyspace)?.0.name()))
 }
 
+/// The number of a keyspace, which no other keyspace of the database ever has, and which a rename
+/// does not change: the `keyspace_id` of its changes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_id(keyspace: *mut esker_keyspace, id: *mut u64) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(id, 0)?;
+        output.set(esker_keyspace::get(keyspace)?.0.id());
+        Ok(())
+    })
+}
+
 /// Gives a keyspace another name, in one atomic step that is durable when it returns. All handles,
 /// snapshots, iterators, batches and transactions go on; the old name is free at once.
 /// ESKER_ALREADY_EXISTS if a keyspace has that name; its own name changes nothing.

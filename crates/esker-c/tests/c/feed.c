@@ -105,7 +105,7 @@ static void alterations(void) {
   esker_keyspace *names;
   esker_keyspace_options *options;
   esker_changes *changes;
-  uint64_t of_put, of_rename, id;
+  uint64_t of_put, of_rename, id, number;
   OK(esker_db_keyspace(db, "names", NULL, &names));
   OK(esker_db_changes(db, 0, false, &changes));
   OK(esker_keyspace_put(names, TEXT("k"), TEXT("5"), NULL));
@@ -154,6 +154,11 @@ static void alterations(void) {
 
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_changes_keyspace_settings(changes, id, 0, NULL));
   CHECK_CODE(ESKER_WRONG_HANDLE, esker_changes_keyspace_settings(NULL, id, 0, &settings));
+  OK(esker_keyspace_id(names, &number));
+  CHECK(number == id);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_id(names, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_id(NULL, &number));
+  CHECK(number == 0);
   OK(esker_db_close(db));
   CHECK_CODE(ESKER_READ_ONLY, esker_keyspace_rename(names, "closed"));
   OK(esker_changes_destroy(changes));
