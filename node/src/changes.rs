@@ -40,7 +40,9 @@ impl Shared {
     /// Makes a call of the reader.
     fn with<T>(&self, call: impl FnOnce(&mut esker::Changes) -> esker::Result<T>) -> Result<T, Failure> {
         let result = {
-            let mut held = self.changes.try_lock().ok_or_else(Failure::changes_busy)?;
+            // A close has it for a moment too, behind the flag.
+            let is_taken = || if self.is_closed() { Failure::changes_not_open() } else { Failure::changes_busy() };
+            let mut held = self.changes.try_lock().ok_or_else(is_taken)?;
             match held.as_mut() {
                 Some(changes) if !self.is_closed() => call(changes).map_err(|error| self.failure(error)),
                 _ => Err(Failure::changes_not_open()),

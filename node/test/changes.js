@@ -345,8 +345,6 @@ test('the native half refuses what comes after a close by itself', async functio
   const watch = await database.watch('a')
   while (await changes.wait(0));
   const waits = [changes.wait(), watch.wait()].map(codeOf)
-  const second = await codeOf(changes.nextv(1, 0))
-  t.ok([undefined, 'LEVEL_CHANGES_BUSY'].includes(second), second)
   await database.close()
   t.same(await Promise.all(waits), Array(2).fill('LEVEL_DATABASE_NOT_OPEN'))
   t.is(await codeOf(changes.nextv(1, 0)), 'LEVEL_DATABASE_NOT_OPEN')
