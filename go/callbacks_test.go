@@ -163,14 +163,16 @@ func TestBuiltInMergeOperators(t *testing.T) {
 
 // A callback that uses its own database is refused, and does not wait for ever.
 type rude struct {
-	k   *esker.Keyspace
-	err error
+	k      *esker.Keyspace
+	err    error
+	rename error
 }
 
 func (*rude) Name() string { return "rude" }
 
 func (r *rude) FullMerge(_, _ []byte, operands [][]byte) ([]byte, error) {
 	r.err = r.k.Put(b("k"), b("v"))
+	r.rename = r.k.Rename("other")
 	return operands[0], nil
 }
 
@@ -183,6 +185,7 @@ func TestCallbacksOfTheirOwnDatabase(t *testing.T) {
 	must(t, err)
 	equal(t, value, "operand")
 	is(t, operator.err, esker.ErrInCallback)
+	is(t, operator.rename, esker.ErrInCallback)
 }
 
 type byLength struct{ panics atomic.Bool }

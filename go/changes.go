@@ -33,13 +33,16 @@ const (
 	ChangeLoad ChangeOperation = C.ESKER_CHANGE_LOAD
 	// ChangeDropKeyspace: the keyspace was dropped.
 	ChangeDropKeyspace ChangeOperation = C.ESKER_CHANGE_DROP_KEYSPACE
+	// ChangeAlterKeyspace: the keyspace was renamed, or has another merge operator or time to live from
+	// here on.
+	ChangeAlterKeyspace ChangeOperation = C.ESKER_CHANGE_ALTER_KEYSPACE
 )
 
 // Change is one operation as it was committed.
 type Change struct {
 	// Sequence is its place in the order of writes. Numbers ascend, with gaps.
 	Sequence uint64
-	// Keyspace is the name of the keyspace, which may have been dropped since.
+	// Keyspace is the name that the keyspace had then; where it was renamed, the new one.
 	Keyspace string
 	// KeyspaceID is the number of the keyspace, which no other keyspace of the database ever has.
 	KeyspaceID uint64
@@ -58,6 +61,28 @@ type Change struct {
 	StartExcluded bool
 	// EndIncluded says of a delete of a range that Value is in it.
 	EndIncluded bool
+	// FormerName is, of a keyspace that was altered, the name that it had before.
+	FormerName string
+	// MergeOperator is, of a keyspace that was altered, the name of its merge operator, or empty.
+	MergeOperator string
+	// CanExpire says of a keyspace that was altered whether its entries can expire.
+	CanExpire bool
+	// DefaultTTL is, of a keyspace that was altered, how long entries live by default; 0 is for ever.
+	DefaultTTL time.Duration
+}
+
+// KeyspaceSettings are what a keyspace was at one place in the order of writes.
+type KeyspaceSettings struct {
+	// Name is its name.
+	Name string
+	// Comparator is the name of the order of its keys.
+	Comparator string
+	// MergeOperator is the name of its merge operator, or empty.
+	MergeOperator string
+	// CanExpire says whether its entries could expire.
+	CanExpire bool
+	// DefaultTTL is how long entries lived by default; 0 is for ever.
+	DefaultTTL time.Duration
 }
 
 // Changes reads what was written, in order. Close it when it is used no more.
@@ -169,18 +194,61 @@ func copied(change *C.esker_change) Change {
 		}
 		return lent(bytes.data, bytes.length)
 	}
-	return Change{
-		Sequence:      uint64(change.sequence),
-		Keyspace:      C.GoString(change.keyspace),
-		KeyspaceID:    uint64(change.keyspace_id),
-		Operation:     ChangeOperation(change.operation),
-		Key:           bytes(change.key),
-		Value:         bytes(change.value),
-		ExpiresAt:     expiry(change.expires_at_ms),
-		First:         bool(change.is_first),
-		StartExcluded: bool(change.start_is_excluded),
-		EndIncluded:   bool(change.end_is_included),
+	result := Change{
+		Sequence:   uint64(change.sequence),
+		Keyspace:   C.GoString(change.keyspace),
+		KeyspaceID: uint64(change.keyspace_id),
+		Operation:  ChangeOperation(change.operation),
 	}
+	if result.Operation == ChangeAlterKeyspace {
+		result.FormerName = string(bytes(change.key))
+		result.MergeOperator = string(bytes(change.value))
+		result.DefaultTTL, result.CanExpire = defaultTTL(change.expires_at_ms)
+		return result
+	}
+	result.Key = bytes(change.key)
+	result.Value = bytes(change.value)
+	result.ExpiresAt = expiry(change.expires_at_ms)
+	result.First = bool(change.is_first)
+	result.StartExcluded = bool(change.start_is_excluded)
+	result.EndIncluded = bool(change.end_is_included)
+	return result
+}
+
+// defaultTTL is how long entries live by default, and whether they can expire.
+func defaultTTL(ms C.uint64_t) (time.Duration, bool) {
+	if ms == C.ESKER_NEVER {
+		return 0, false
+	}
+	return duration(ms), true
+}
+
+// KeyspaceSettings are what the keyspace with a number, the KeyspaceID of a change, was behind the write
+// with a number: nil if that is not known, because the keyspace was dropped before the changes that are
+// kept, or there never was one. What it was when it was created is taken for what it was before that.
+func (c *Changes) KeyspaceSettings(keyspaceID, sequence uint64) (*KeyspaceSettings, error) {
+	if c == nil || c.db == nil {
+		return nil, newError(ErrWrongHandle, "no reader of changes")
+	}
+	if !c.reading.TryLock() {
+		return nil, c.busy()
+	}
+	defer c.reading.Unlock()
+	var settings *C.esker_keyspace_settings
+	err := c.run(func() C.esker_code {
+		return C.esker_changes_keyspace_settings(c.handle.c, C.uint64_t(keyspaceID), C.uint64_t(sequence), &settings)
+	})
+	if err != nil || settings == nil {
+		return nil, err
+	}
+	result := &KeyspaceSettings{
+		Name:          C.GoString(settings.name),
+		Comparator:    C.GoString(settings.comparator),
+		MergeOperator: C.GoString(settings.merge_operator),
+	}
+	result.DefaultTTL, result.CanExpire = defaultTTL(settings.default_ttl_ms)
+	runtime.KeepAlive(c)
+	return result, nil
 }
 
 // Wait waits until there may be more to read, or the context ends: its error then. A reader of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,6 +105,97 @@ func TestChanges(t *testing.T) {
 	is(t, err, esker.ErrInvalidArgument)
 	_, err = open(t).Changes(0)
 	is(t, err, esker.ErrInvalidArgument)
+}
+
+func TestRenames(t *testing.T) {
+	db := open(t)
+	drafts := keyspace(t, db, "drafts")
+	put(t, drafts, "k", "old")
+	snapshot, err := db.Snapshot()
+	must(t, err)
+	defer snapshot.Close()
+	must(t, drafts.Rename("letters"))
+	must(t, drafts.Rename("letters"))
+	name, err := drafts.Name()
+	must(t, err)
+	that(t, name == "letters", name)
+	put(t, drafts, "k", "new")
+	value, err := snapshot.Get(drafts, b("k"))
+	must(t, err)
+	equal(t, value, "old")
+	_, err = db.ExistingKeyspace("drafts")
+	is(t, err, esker.ErrNotFound)
+	renamed, err := db.ExistingKeyspace("letters")
+	must(t, err)
+	value, err = renamed.Get(b("k"))
+	must(t, err)
+	equal(t, value, "new")
+
+	other := keyspace(t, db, "drafts")
+	is(t, drafts.Rename("drafts"), esker.ErrAlreadyExists)
+	for _, wrong := range []string{"", "a\nb", "a\x00b", "\xff", strings.Repeat("n", 1<<20)} {
+		is(t, drafts.Rename(wrong), esker.ErrInvalidArgument)
+	}
+	must(t, db.DropKeyspace("drafts"))
+	is(t, other.Rename("gone"), esker.ErrKeyspaceDropped)
+	names, err := db.Keyspaces()
+	must(t, err)
+	that(t, fmt.Sprint(names) == "[letters]", fmt.Sprint(names))
+}
+
+// Other names and settings have a place among the changes.
+func TestAlterations(t *testing.T) {
+	db := open(t, esker.KeepChangesBytes(1<<20))
+	names := keyspace(t, db, "names")
+	put(t, names, "k", "5")
+	must(t, names.Rename("people"))
+	must(t, names.SetMergeOperator(esker.BuiltInMerge(esker.MergeMax)))
+	// Its operand is combined first.
+	must(t, names.Merge(b("k"), b("7")))
+	must(t, names.SetTTL(time.Minute))
+	must(t, names.SetTTL(0))
+	changes, err := db.Changes(0)
+	must(t, err)
+	defer changes.Close()
+	var found []esker.Change
+	for batch, err := changes.Next(); len(batch) > 0; batch, err = changes.Next() {
+		must(t, err)
+		found = append(found, batch...)
+	}
+	that(t, len(found) == 6, fmt.Sprint(found))
+	id := found[0].KeyspaceID
+	that(t, found[0].Keyspace == "names" && found[0].FormerName == "", fmt.Sprint(found[0]))
+	for i, expected := range map[int]esker.Change{
+		1: {FormerName: "names"},
+		2: {FormerName: "people", MergeOperator: "max"},
+		4: {FormerName: "people", MergeOperator: "max", CanExpire: true, DefaultTTL: time.Minute},
+		5: {FormerName: "people", MergeOperator: "max", CanExpire: true},
+	} {
+		expected.Operation, expected.Keyspace, expected.KeyspaceID = esker.ChangeAlterKeyspace, "people", id
+		expected.Sequence = found[i].Sequence
+		that(t, fmt.Sprint(found[i]) == fmt.Sprint(expected), fmt.Sprint(found[i], expected))
+	}
+	for i, expected := range []esker.KeyspaceSettings{
+		{Name: "names", Comparator: "bytewise"},
+		{Name: "people", Comparator: "bytewise"},
+		{Name: "people", Comparator: "bytewise", MergeOperator: "max"},
+		{Name: "people", Comparator: "bytewise", MergeOperator: "max"},
+		{Name: "people", Comparator: "bytewise", MergeOperator: "max", CanExpire: true, DefaultTTL: time.Minute},
+		{Name: "people", Comparator: "bytewise", MergeOperator: "max", CanExpire: true},
+	} {
+		settings, err := changes.KeyspaceSettings(id, found[i].Sequence)
+		must(t, err)
+		that(t, settings != nil && *settings == expected, fmt.Sprint(settings, expected))
+	}
+	number, err := names.ID()
+	must(t, err)
+	that(t, number == id, "the number of the keyspace")
+	settings, err := changes.KeyspaceSettings(id+1000, 1)
+	must(t, err)
+	that(t, settings == nil, "no such keyspace")
+	must(t, changes.Close())
+	_, err = changes.KeyspaceSettings(id, 1)
+	is(t, err, esker.ErrClosed)
 }
 
 func TestChangesThatAreGone(t *testing.T) {

@@ -86,6 +86,23 @@ func (k *Keyspace) Name() (string, error) {
 	return k.text(func(text **C.char) C.esker_code { return C.esker_keyspace_name(k.handle.c, text) })
 }
 
+// ID is the number of the keyspace, which no other keyspace of the database ever has, and which a rename
+// does not change: the KeyspaceID of its changes.
+func (k *Keyspace) ID() (uint64, error) {
+	var id C.uint64_t
+	err := k.run(func() C.esker_code { return C.esker_keyspace_id(k.handle.c, &id) })
+	return uint64(id), err
+}
+
+// Rename gives the keyspace another name, in one atomic step that is durable when it returns. All
+// objects go on; the old name is free at once. ErrAlreadyExists if a keyspace has that name; its own
+// name changes nothing.
+func (k *Keyspace) Rename(name string) error {
+	return withText("the name of a keyspace", name, func(name *C.char) error {
+		return k.run(func() C.esker_code { return C.esker_keyspace_rename(k.handle.c, name) })
+	})
+}
+
 // Comparator is the name of the order of the keys, which is "bytewise" without a comparator.
 func (k *Keyspace) Comparator() (string, error) {
 	return k.text(func(text **C.char) C.esker_code { return C.esker_keyspace_comparator(k.handle.c, text) })
@@ -109,13 +126,14 @@ func (k *Keyspace) DefaultTTL() (ttl time.Duration, enabled bool, err error) {
 	var yes C.bool
 	var ms C.uint64_t
 	err = k.run(func() C.esker_code { return C.esker_keyspace_ttl(k.handle.c, &yes, &ms) })
-	return time.Duration(min(uint64(ms), uint64(1<<63-1)/uint64(time.Millisecond))) * time.Millisecond, bool(yes), err
+	return duration(ms), bool(yes), err
 }
 
 // SetTTL makes entries of the keyspace expire from now on, after a time by default, or 0 if writes that
 // bring none never expire: also of a keyspace that was created without [Expires]. What was written
 // before keeps the expiry that it has, or has none. It waits for a flush or compaction that is under
-// way. ErrInvalidArgument for a keyspace with a merge operator that was created without.
+// way. Where nothing could expire before, and the keyspace has a merge operator, its operands are
+// combined first, as by [Keyspace.SetMergeOperator].
 func (k *Keyspace) SetTTL(byDefault time.Duration) error {
 	var ms C.uint64_t
 	if byDefault != 0 {

@@ -91,6 +91,11 @@ func expiry(ms C.uint64_t) time.Time {
 	return time.UnixMilli(int64(ms))
 }
 
+// duration is a number of milliseconds, or the longest time there is.
+func duration(ms C.uint64_t) time.Duration {
+	return time.Duration(min(uint64(ms), uint64(math.MaxInt64)/uint64(time.Millisecond))) * time.Millisecond
+}
+
 // pair is a key with its value, both the caller's.
 type pair struct{ key, value []byte }
 

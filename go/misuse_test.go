@@ -175,6 +175,8 @@ func TestClosedDatabases(t *testing.T) {
 		"Count":    func() error { _, err := names.Count(r); return err },
 		"Ingest":   func() error { _, err := names.Ingest(func(func(a, b []byte) bool) {}); return err },
 		"Watch":    func() error { _, err := names.Watch(nil); return err },
+		"ID":       func() error { _, err := names.ID(); return err },
+		"Rename":   func() error { return names.Rename("other") },
 		"Scan": func() error {
 			scan := names.All()
 			for range scan.All() {
@@ -188,6 +190,7 @@ func TestClosedDatabases(t *testing.T) {
 		"transaction": func() error { return transaction.Commit() },
 		"get":         func() error { _, err := transaction.Get(names, nil); return err },
 		"changes":     func() error { _, err := changes.Next(); return err },
+		"settings":    func() error { _, err := changes.KeyspaceSettings(1, 1); return err },
 		"wait":        func() error { return changes.Wait(ctx) },
 		"watch":       func() error { return watch.Wait(ctx) },
 	}
@@ -222,6 +225,7 @@ func TestClosedKeyspaces(t *testing.T) {
 	is(t, names.Close(), esker.ErrClosed)
 	_, err = names.Get(nil)
 	is(t, err, esker.ErrClosed)
+	is(t, names.Rename("other"), esker.ErrClosed)
 	is(t, batch.Put(names, nil, nil), esker.ErrClosed)
 	is(t, transaction.Put(names, nil, nil), esker.ErrClosed)
 	_, err = snapshot.Get(names, nil)
@@ -251,6 +255,7 @@ func TestZeroObjects(t *testing.T) {
 		"Keyspace":         func() error { return noKeyspace.Put(nil, nil) },
 		"zero Keyspace":    func() error { return new(esker.Keyspace).Put(nil, nil) },
 		"close Keyspace":   func() error { return noKeyspace.Close() },
+		"rename Keyspace":  func() error { return noKeyspace.Rename("other") },
 		"Batch":            func() error { return noBatch.Put(names, nil, nil) },
 		"zero Batch":       func() error { return new(esker.Batch).Commit() },
 		"close Batch":      func() error { return noBatch.Close() },
@@ -263,6 +268,7 @@ func TestZeroObjects(t *testing.T) {
 		"Cursor":           func() error { _, err := noCursor.Next(); return err },
 		"close Cursor":     func() error { return new(esker.Cursor).Close() },
 		"Changes":          func() error { _, err := noChanges.Next(); return err },
+		"settings":         func() error { _, err := noChanges.KeyspaceSettings(1, 1); return err },
 		"wait Changes":     func() error { return new(esker.Changes).Wait(context.Background()) },
 		"close Changes":    func() error { return noChanges.Close() },
 		"Iterator":         func() error { return noIterator.Err() },

@@ -41,6 +41,12 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   /** The directory. */
   get location(): string
 
+  /**
+   * The number of the keyspace, which no other keyspace of the database ever has, and which a rename
+   * does not change: the `keyspaceId` of its changes. The database must be open.
+   */
+  get keyspaceId(): number
+
   open(): Promise<void>
   open(options: OpenOptions): Promise<void>
 
@@ -141,9 +147,34 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   setMergeOperator(name: string): Promise<void>
 
+  /**
+   * Gives the keyspace another name, in one atomic step that is durable when the promise is settled.
+   * Iterators and snapshots go on. A later `open()` needs the new name as its `keyspace`.
+   */
+  renameKeyspace(name: string): Promise<void>
+
   /** Compacts the tables that hold the keys from `start` to `end`. */
   compactRange(start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<void>
+
+  /**
+   * Begins to read what was written, in all keyspaces, where the database keeps changes:
+   * `keepChanges`. `LEVEL_GONE` if those from that number on are not kept any more.
+   */
+  changes(): Promise<Changes<KDefault, VDefault>>
+  changes<K = KDefault, V = VDefault>(options: ChangesOptions<K, V>): Promise<Changes<K, V>>
+
+  /** Notes from here on whether keys that begin with a prefix are written; without one, any keys. */
+  watch(prefix?: KDefault): Promise<Watch>
+  watch<K = KDefault>(prefix: K, options: KeyOptions<K>): Promise<Watch>
+
+  /**
+   * Reads what the writer has written since, where the database was opened with `follower`. What was
+   * acknowledged before the call is there then.
+   *
+   * @returns The number of the last write that is there.
+   */
+  catchUp(): Promise<number>
 
   /** The value of a property of the engine, `esker.health.writable` for example. */
   getProperty(name: string): string | undefined
@@ -158,10 +189,123 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
 export type MergeOperator =
   'uint64add' | 'int64add' | 'max' | 'min' | 'put' | 'bytesxor' | 'bitor' | `stringappend:${string}`
 
+/** One operation as it was committed. */
+export type Change<K, V> = {
+  /** Its place in the order of writes. Numbers ascend, with gaps. */
+  sequence: number
+
+  /** The name that the keyspace had then; where it was renamed, the new one. */
+  keyspace: string
+
+  /** The number of the keyspace, which no other keyspace of the database ever has. */
+  keyspaceId: number
+} & ChangeOperation<K, V>
+
+/** What was done. `expiresAt` is in milliseconds since 1970, and `Infinity` for never. */
+export type ChangeOperation<K, V> =
+  | { type: 'put'; key: K; value: V; expiresAt: number }
+  | { type: 'del'; key: K }
+  /** `isFirst`: the operand was combined with no value. */
+  | { type: 'merge'; key: K; operand: V; expiresAt: number; isFirst: boolean }
+  /** The keys of a range were deleted: one that `clear()` takes. */
+  | { type: 'clear'; gt?: K; gte?: K; lt?: K; lte?: K }
+  /** Pairs were loaded, which are not listed: read the keyspace. */
+  | { type: 'load' }
+  | { type: 'dropKeyspace' }
+  /** The keyspace was renamed, or has other settings from here on. */
+  | ({ type: 'alterKeyspace'; formerName: string } & KeyspaceSettings)
+  /** One that this version has no name for. */
+  | { type: 'other' }
+
+/** What can be changed of a keyspace that exists, but for its name. */
+export interface KeyspaceSettings {
+  /** The name of its merge operator, if it has one. */
+  mergeOperator: string | undefined
+
+  /** Whether entries can expire; a number: after so many milliseconds by default. */
+  ttl: boolean | number
+}
+
+/** What a keyspace was at one place in the order of writes. */
+export interface PastKeyspaceSettings extends KeyspaceSettings {
+  /** Its name. */
+  name: string
+
+  /** The name of the order of its keys. */
+  comparator: string
+}
+
+/** What readers of changes begin with. */
+export interface ChangesOptions<K, V> {
+  /** The first write. Default: 0, which is all that is kept. */
+  from?: number | undefined
+
+  /** Reads only what a power failure cannot take back. Default: false. */
+  onlyDurable?: boolean | undefined
+
+  keyEncoding?: string | Transcoder.PartialDecoder<K> | undefined
+  valueEncoding?: string | Transcoder.PartialDecoder<V> | undefined
+}
+
+/**
+ * What was written, in order. A loop over it goes on with what is written later, and ends where it or
+ * the database is closed.
+ */
+export interface Changes<K, V> extends AsyncIterable<Change<K, V>[]> {
+  /** The number to go on from: above all that were read. It stays after `close()`. */
+  readonly position: number
+
+  /** The next committed batch; `undefined` if there is none for now. */
+  next(): Promise<Change<K, V>[] | undefined>
+
+  /**
+   * Waits for a write, for at most so many milliseconds, or for as long as it takes.
+   *
+   * @returns Whether there may be more to read.
+   */
+  wait(timeout?: number): Promise<boolean>
+
+  /** What the keyspace with that number was behind a write, if it is known. */
+  keyspaceSettings(
+    keyspaceId: number,
+    sequence: number
+  ): Promise<PastKeyspaceSettings | undefined>
+
+  /** Ends it. A wait under way ends with `LEVEL_CHANGES_NOT_OPEN`, within a tenth of a second. */
+  close(): Promise<void>
+}
+
+/** Waits for writes to keys that begin with a prefix. */
+export interface Watch {
+  /**
+   * Waits for a write, for at most so many milliseconds, or for as long as it takes. Each write ends
+   * one wait.
+   *
+   * @returns Whether there was one since the last wait that said so, or since the watch was made.
+   */
+  wait(timeout?: number): Promise<boolean>
+
+  /** Ends it. Waits under way end with `LEVEL_WATCH_NOT_OPEN`, within a tenth of a second. */
+  close(): Promise<void>
+}
+
 /** What can be set when a database is opened. */
 export interface OpenOptions extends AbstractOpenOptions {
   /** Opens it beside its writer, as it is then. Default: false. */
   readOnly?: boolean | undefined
+
+  /**
+   * Opens it behind its writer, in another process or in this one: it is as it was at the last
+   * `catchUp()`. Default: false.
+   */
+  follower?: boolean | undefined
+
+  /**
+   * How long what was written is kept for `changes()`: so many bytes of the log, or for so many
+   * milliseconds; `as-before` is for a program that opens the database of another one for a moment.
+   * Default: nothing is kept, and what was kept before is given up.
+   */
+  keepChanges?: { bytes: number } | { time: number } | 'as-before' | undefined
 
   /** The keyspace of all keys. Default: `default`. */
   keyspace?: string | undefined

@@ -3,13 +3,15 @@
 const { AbstractLevel } = require('abstract-level')
 const ModuleError = require('module-error')
 const binding = require('./lib/binding')
+const { EskerChanges } = require('./lib/changes')
 const { EskerChainedBatch } = require('./lib/chained-batch')
-const { encoded, formatOf, timeToLive } = require('./lib/encoded')
+const { encoded, formatOf, timeToLive, wholeNumber } = require('./lib/encoded')
 const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
 const { openOptions } = require('./lib/options')
 const { rangeOf } = require('./lib/range')
 const { ReadQueue } = require('./lib/read-queue')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
+const { EskerWatch } = require('./lib/watch')
 const { WriteQueue, MANY_OPERATIONS } = require('./lib/write-queue')
 
 const MANIFEST = {
@@ -25,13 +27,17 @@ const MANIFEST = {
   additionalMethods: {
     approximateCount: true,
     approximateSize: true,
+    catchUp: true,
+    changes: true,
     compactRange: true,
     expiresAt: true,
     merge: true,
     persist: true,
+    renameKeyspace: true,
     setMergeOperator: true,
     setTtl: true,
-    touch: true
+    touch: true,
+    watch: true
   },
   signals: { iterators: true }
 }
@@ -51,6 +57,11 @@ class EskerLevel extends AbstractLevel {
 
   get location() {
     return this.#location
+  }
+
+  get keyspaceId() {
+    this.#assertOpen()
+    return this.#database.keyspaceIdSync()
   }
 
   _open(options) {
@@ -180,6 +191,11 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => this.#database.setMergeOperator(name))
   }
 
+  async renameKeyspace(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    return this.#whenOpen(() => this.#database.renameKeyspace(name))
+  }
+
   async compactRange(start, end, options) {
     return this.#whenOpen(() => {
       return this.#database.compactRange(this.#key(start, options), this.#key(end, options))
@@ -225,6 +241,31 @@ class EskerLevel extends AbstractLevel {
     })
   }
 
+  async changes(options) {
+    const { from = 0, onlyDurable = false, keyEncoding, valueEncoding } = options ?? {}
+    wholeNumber("The option 'from'", from)
+    if (typeof onlyDurable !== 'boolean')
+      throw new TypeError("The option 'onlyDurable' must be a boolean")
+
+    return this.#whenOpen(async () => {
+      const [keys, values] = [this.keyEncoding(keyEncoding), this.valueEncoding(valueEncoding)]
+      const formats = [formatOf(keys.format), formatOf(values.format)]
+      const native = await this.#database.changes(from, onlyDurable, ...formats)
+      return this.#resource(native, () => new EskerChanges(this, native, from, keys, values))
+    })
+  }
+
+  async watch(prefix, options) {
+    return this.#whenOpen(async () => {
+      const native = await this.#database.watch(prefix === undefined ? '' : this.#key(prefix, options))
+      return this.#resource(native, () => new EskerWatch(this, native))
+    })
+  }
+
+  async catchUp() {
+    return this.#whenOpen(() => this.#database.catchUp())
+  }
+
   getProperty(name) {
     if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
     this.#assertOpen()
@@ -245,6 +286,13 @@ class EskerLevel extends AbstractLevel {
     if (this.status !== 'open') {
       throw new ModuleError('Database is not open', { code: 'LEVEL_DATABASE_NOT_OPEN' })
     }
+  }
+
+  /** What belongs to the database, unless that was closed meanwhile: then nothing would end it. */
+  #resource(native, make) {
+    if (this.status === 'open') return make()
+    native.close()
+    this.#assertOpen()
   }
 
   #key(key, options) {

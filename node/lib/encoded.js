@@ -39,6 +39,23 @@ exports.timeToLive = function (ttl) {
   )
 }
 
+/** The most milliseconds of a wait, if there is a limit. */
+exports.milliseconds = function (timeout) {
+  if (timeout === undefined || timeout === Infinity) return undefined
+  if (typeof timeout === 'number' && timeout >= 0) return timeout
+  throw new TypeError(
+    `The first argument 'timeout' must be a number of milliseconds, received ${describe(timeout)}`
+  )
+}
+
+/** Refuses an argument that is no place in the order of writes, and no number of a keyspace. */
+exports.wholeNumber = function (what, number) {
+  if (typeof number !== 'number')
+    throw new TypeError(`${what} must be a number, received ${describe(number)}`)
+  if (!Number.isSafeInteger(number) || number < 0)
+    throw new RangeError(`${what} must be a whole number, not below 0, received ${number}`)
+}
+
 const describe = (exports.describe = function (data) {
   return data === null ? 'null' : Array.isArray(data) ? 'an array' : typeof data
 })

@@ -17,6 +17,7 @@ exports.openOptions = function (location, options) {
     createIfMissing: options.createIfMissing,
     errorIfExists: options.errorIfExists,
     readOnly: typed(options, 'readOnly', 'boolean') ?? false,
+    follower: typed(options, 'follower', 'boolean') ?? false,
     keyspace: typed(options, 'keyspace', 'string') ?? 'default',
     mergeOperator: typed(options, 'mergeOperator', 'string'),
     ttl: ttl !== false,
@@ -25,18 +26,40 @@ exports.openOptions = function (location, options) {
     cacheSize: size(options, 'cacheSize'),
     writeBufferSize: size(options, 'writeBufferSize'),
     blockSize: size(options, 'blockSize'),
-    memoryBudget: size(options, 'memoryBudget')
+    memoryBudget: size(options, 'memoryBudget'),
+    ...retention(options.keepChanges ?? undefined)
   }
 }
 
-const typed = function (options, name, type) {
-  const value = options[name] ?? undefined
-  if (value === undefined || typeof value === type) return value // eslint-disable-line valid-typeof
-  throw new TypeError(`The option '${name}' must be a ${type}, received ${describe(value)}`)
+/** How long changes are kept. */
+const retention = function (keepChanges) {
+  if (keepChanges === undefined) return {}
+  if (keepChanges === 'as-before') return { keepChangesAsBefore: true }
+
+  if (typeof keepChanges === 'object' && !Array.isArray(keepChanges)) {
+    const { bytes = null, time = null, ...others } = keepChanges
+    const hasOne = (bytes === null) !== (time === null)
+
+    if (hasOne && Object.keys(others).length === 0) {
+      return bytes === null
+        ? { keepChangesTime: size(keepChanges, 'time', 'keepChanges.time', 'milliseconds') }
+        : { keepChangesBytes: size(keepChanges, 'bytes', 'keepChanges.bytes') }
+    }
+  }
+
+  throw new TypeError(
+    "The option 'keepChanges' must be an object with either 'bytes' or 'time', or 'as-before'"
+  )
 }
 
-const size = function (options, name) {
-  const value = typed(options, name, 'number')
+const typed = function (options, name, type, shown = name) {
+  const value = options[name] ?? undefined
+  if (value === undefined || typeof value === type) return value // eslint-disable-line valid-typeof
+  throw new TypeError(`The option '${shown}' must be a ${type}, received ${describe(value)}`)
+}
+
+const size = function (options, name, shown = name, unit = 'bytes') {
+  const value = typed(options, name, 'number', shown)
   if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return value
-  throw new RangeError(`The option '${name}' must be a whole number of bytes, received ${value}`)
+  throw new RangeError(`The option '${shown}' must be a whole number of ${unit}, received ${value}`)
 }

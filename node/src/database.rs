@@ -1,5 +1,6 @@
 //! The database.
 
+use crate::changes::{ChangeReader, Formats, milliseconds};
 use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
@@ -8,15 +9,15 @@ use crate::range::key_range;
 use crate::reads::{Answers, Reads};
 use crate::snapshot::{Snapshot, reader};
 use crate::values::{Format, Found, FoundMany, Input, bytes, duration};
+use crate::watch::Watch;
 use crate::work::{Answer, Work, guarded, run};
 use crate::writes::{Outcomes, Writes};
-use esker::{Db, Expiry, Options, Ttl};
+use esker::{Db, Options, Ttl};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 /// Flags beside those of a range: an iterator's keys, its values are wanted.
 const KEYS: u32 = 8;
@@ -149,10 +150,7 @@ impl Database {
                 Some(snapshot) => snapshot.expires_at(&call.keyspace, key)?,
                 None => call.keyspace.expires_at(key)?,
             };
-            Ok(expiry.map(|expiry| match expiry {
-                Expiry::At(time) => time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_millis() as f64),
-                _ => f64::INFINITY,
-            }))
+            Ok(expiry.map(milliseconds))
         })
     }
 
@@ -202,6 +200,48 @@ impl Database {
         Ok(Snapshot::new(call.db.snapshot()))
     }
 
+    /// A reader of what was written from a number on.
+    #[napi]
+    pub fn changes(
+        &self,
+        from: f64,
+        only_durable: bool,
+        key_format: u32,
+        value_format: u32,
+    ) -> AsyncTask<Work<ChangeReader>> {
+        let call = self.state.begin();
+        run(move || {
+            let call = call?;
+            let changes = call.db.changes(from as u64)?;
+            let changes = if only_durable { changes.only_durable() } else { changes };
+            let formats = Formats { keys: Format::from(key_format), values: Format::from(value_format) };
+            Ok(ChangeReader::new(call.database(), changes, formats))
+        })
+    }
+
+    /// A watch of the keys that begin with a prefix.
+    #[napi]
+    pub fn watch(&self, prefix: Input<'_>) -> AsyncTask<Work<Watch>> {
+        let prefix = bytes(prefix);
+        let call = self.state.begin();
+        run(move || {
+            let call = call?;
+            let watch = call.keyspace.watch(prefix)?;
+            Ok(Watch::new(call.database(), watch))
+        })
+    }
+
+    /// Reads what the writer has written since: the number of the last write that is there.
+    #[napi]
+    pub fn catch_up(&self) -> AsyncTask<Work<f64>> {
+        let call = self.state.begin();
+        run(move || {
+            let call = call?;
+            let none = || Failure::invalid("the database follows no writer; open it with the option follower");
+            Ok(call.follower.as_ref().ok_or_else(none)?.catch_up()?.sequence as f64)
+        })
+    }
+
     /// About the bytes that a range takes.
     #[napi]
     pub fn approximate_size(&self, start: Input<'_>, end: Input<'_>) -> AsyncTask<Work<f64>> {
@@ -233,6 +273,21 @@ impl Database {
     pub fn set_merge_operator(&self, name: String) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
         run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
+    }
+
+    /// The number of the keyspace, on this thread.
+    #[napi]
+    pub fn keyspace_id_sync(&self, env: &Env) -> napi::Result<f64> {
+        let begun = self.state.begin();
+        let id = guarded(|| Ok(begun?.keyspace.id() as f64));
+        id.map_err(|failure| failure.into_error(env))
+    }
+
+    /// Gives the keyspace another name.
+    #[napi]
+    pub fn rename_keyspace(&self, name: String) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.keyspace.rename(&name)?))
     }
 
     /// Compacts a range.

@@ -2,7 +2,8 @@
 //! are under way.
 
 use crate::failure::Failure;
-use esker::{Db, Keyspace};
+use crate::options::Opened;
+use esker::{Db, Follower, Keyspace};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct OpenDatabase {
     pub db: Db,
     /// The keyspace of all keys.
     pub keyspace: Keyspace,
+    /// What catches up with the writer, if the database was opened so.
+    pub follower: Option<Follower>,
     calls: Mutex<Calls>,
     idle: Condvar,
 }
@@ -31,8 +34,8 @@ pub struct Call(Arc<OpenDatabase>);
 
 impl OpenDatabase {
     /// With no call under way.
-    pub fn new((db, keyspace): (Db, Keyspace)) -> OpenDatabase {
-        OpenDatabase { db, keyspace, calls: Mutex::default(), idle: Condvar::new() }
+    pub fn new(Opened { db, keyspace, follower }: Opened) -> OpenDatabase {
+        OpenDatabase { db, keyspace, follower, calls: Mutex::default(), idle: Condvar::new() }
     }
 
     /// Begins a call, unless the database is closed.
@@ -43,6 +46,11 @@ impl OpenDatabase {
         }
         calls.under_way += 1;
         Ok(Call(Arc::clone(self)))
+    }
+
+    /// The failure of a wait or a read of changes: that the database is closed, where it is.
+    pub fn ended(&self, error: esker::Error) -> Failure {
+        if self.calls.lock().closed { Failure::not_open() } else { error.into() }
     }
 
     /// Refuses calls from here on.

@@ -30,6 +30,26 @@ impl Failure {
         Failure::new("LEVEL_ITERATOR_NOT_OPEN", "Iterator is not open: cannot read after close()")
     }
 
+    /// The reader of changes was closed.
+    pub fn changes_not_open() -> Failure {
+        Failure::new("LEVEL_CHANGES_NOT_OPEN", "The reader of changes is not open: cannot use it after close()")
+    }
+
+    /// Another call of the reader of changes is under way.
+    pub fn changes_busy() -> Failure {
+        Failure::new("LEVEL_CHANGES_BUSY", "The reader of changes is busy: await a call before the next one")
+    }
+
+    /// The watch was closed.
+    pub fn watch_not_open() -> Failure {
+        Failure::new("LEVEL_WATCH_NOT_OPEN", "The watch is not open: cannot wait after close()")
+    }
+
+    /// The system has no thread for a wait.
+    pub fn no_thread(error: &std::io::Error) -> Failure {
+        Failure { retryable: true, ..Failure::new("LEVEL_IO_ERROR", format!("no thread for a wait: {error}")) }
+    }
+
     /// The call was aborted by its signal.
     pub fn aborted() -> Failure {
         Failure::new(ABORTED, "Operation has been aborted")

@@ -5,10 +5,13 @@
 //! on the threads of libuv's pool, and what it returns becomes JavaScript values on the thread of
 //! the event loop again. Nothing that JavaScript can reach is shared with the pool.
 //!
+//! A wait for writes has a thread of its own.
+//!
 //! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`,
-//! `range`; `database_state`; `operations`, `snapshot`; `reads`,
+//! `range`, `waits`; `database_state`; `operations`, `snapshot`, `watch`, `changes`; `reads`,
 //! `writes`, `entry_iterator`; `database`.
 
+mod changes;
 mod database;
 mod database_state;
 mod entry_iterator;
@@ -19,5 +22,7 @@ mod range;
 mod reads;
 mod snapshot;
 mod values;
+mod waits;
+mod watch;
 mod work;
 mod writes;

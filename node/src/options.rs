@@ -2,9 +2,12 @@
 
 use crate::failure::Failure;
 use crate::values::duration;
-use esker::{Compression, Db, Keyspace, KeyspaceOptions, MergeOperator, Options, Ttl, merge};
+use esker::{
+    ChangeRetention, Compression, Db, Follower, Keyspace, KeyspaceOptions, MergeOperator, Options, Ttl, merge,
+};
 use napi_derive::napi;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What `index.js` passes: each option is checked for its type there.
 #[napi(object)]
@@ -17,6 +20,8 @@ pub struct OpenOptions {
     pub error_if_exists: bool,
     /// Whether it is opened beside a writer, for reads.
     pub read_only: bool,
+    /// Whether it is opened behind a writer, for reads that catch up with it.
+    pub follower: bool,
     /// The keyspace.
     pub keyspace: String,
     /// The name of the keyspace's built-in merge operator.
@@ -35,21 +40,43 @@ pub struct OpenOptions {
     pub block_size: Option<f64>,
     /// Bytes for all of memtables, caches, indexes and filters.
     pub memory_budget: Option<f64>,
+    /// Bytes of the log that are kept for readers of changes.
+    pub keep_changes_bytes: Option<f64>,
+    /// For how many milliseconds changes are kept.
+    pub keep_changes_time: Option<f64>,
+    /// Whether changes are kept as they were before.
+    pub keep_changes_as_before: Option<bool>,
+}
+
+/// What was opened.
+pub struct Opened {
+    /// The database.
+    pub db: Db,
+    /// Its keyspace.
+    pub keyspace: Keyspace,
+    /// What catches up with the writer, if that is asked for.
+    pub follower: Option<Follower>,
 }
 
 impl OpenOptions {
     /// Opens the database and its keyspace.
-    pub fn open(self) -> Result<(Db, Keyspace), Failure> {
+    pub fn open(self) -> Result<Opened, Failure> {
         let keyspace_options = self.keyspace_options()?;
         let options = self.options();
+        if self.follower {
+            let follower = Db::open_follower(&self.location, options)?;
+            let db = follower.db().clone();
+            let keyspace = db.existing_keyspace(&self.keyspace)?;
+            return Ok(Opened { db, keyspace, follower: Some(follower) });
+        }
         if self.read_only {
             let db = Db::open_read_only(&self.location, options)?;
             let keyspace = db.existing_keyspace(&self.keyspace)?;
-            return Ok((db, keyspace));
+            return Ok(Opened { db, keyspace, follower: None });
         }
         let db = Db::open(&self.location, options)?;
         let keyspace = db.keyspace(&self.keyspace, keyspace_options)?;
-        Ok((db, keyspace))
+        Ok(Opened { db, keyspace, follower: None })
     }
 
     fn options(&self) -> Options {
@@ -69,6 +96,15 @@ impl OpenOptions {
         }
         if let Some(bytes) = self.memory_budget {
             options = options.memory_budget_bytes(bytes as usize);
+        }
+        if let Some(bytes) = self.keep_changes_bytes {
+            options = options.keep_changes(ChangeRetention::Bytes(bytes as u64));
+        }
+        if let Some(milliseconds) = self.keep_changes_time {
+            options = options.keep_changes(ChangeRetention::Time(Duration::from_millis(milliseconds as u64)));
+        }
+        if self.keep_changes_as_before == Some(true) {
+            options = options.keep_changes(ChangeRetention::AsBefore);
         }
         options
     }

@@ -53,7 +53,9 @@ test('every call on a closed database fails', async function (t) {
   t.is(await codeOf(db.approximateCount('a', 'b')), closed)
   t.is(await codeOf(db.setTtl(true)), closed)
   t.is(await codeOf(db.setMergeOperator('max')), closed)
+  t.is(await codeOf(db.renameKeyspace('other')), closed)
   t.is(await codeOf(db.compactRange('a', 'b')), closed)
+  t.throws(() => db.keyspaceId, { code: closed })
   t.throws(() => db.getProperty('esker.health.writable'), { code: closed })
 
   t.is(await codeOf(iterator.next()), 'LEVEL_ITERATOR_NOT_OPEN')
@@ -82,6 +84,7 @@ test('the native half refuses what comes after a close by itself', async functio
     createIfMissing: true,
     errorIfExists: false,
     readOnly: false,
+    follower: false,
     keyspace: 'default',
     ttl: false
   }

@@ -77,7 +77,11 @@ test('worker threads that end with open databases', async function (t) {
     if (ending === 'terminate') await worker.terminate()
     await exited
     t.same(errors, ending === 'throw' ? ['planned'] : [])
-    t.ok((await keysOf(location)).includes('acknowledged'), 'the lock was released')
+    // A thread that waits for writes has the database for a moment more.
+    let keys
+    do keys = await keysOf(location).catch((err) => err.cause.code)
+    while (keys === 'LEVEL_LOCKED')
+    t.ok(keys.includes('acknowledged'), 'the lock was released')
   }
 })
 
@@ -123,5 +127,5 @@ test('a child process that is forked while a database is open', async function (
 
 test('calls are made in the pool, not on the event loop', async function (t) {
   const env = { UV_THREADPOOL_SIZE: '1' }
-  t.is(await ends(t, 'the event loop', 0, 'event-loop', [newLocation()], { env }), '19')
+  t.is(await ends(t, 'the event loop', 0, 'event-loop', [newLocation()], { env }), '25')
 })

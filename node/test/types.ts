@@ -45,9 +45,34 @@ async function typed(): Promise<void> {
   const expiry: number | undefined = await db.expiresAt('key')
   const had: boolean = (await db.touch('key', 1000)) && (await db.persist('key'))
   const size: number = await db.approximateSize('a', 'b')
+  await db.renameKeyspace('other')
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')
   await EskerLevel.repair(db.location)
+
+  const kept: OpenOptions = { keepChanges: { bytes: 1 << 20 } }
+  const follower = new EskerLevel('data', { follower: true, keepChanges: 'as-before' })
+  const caughtUp: number = await follower.catchUp()
+  const changes = await db.changes({ from: caughtUp, onlyDurable: true })
+  for await (const batch of changes) {
+    for (const change of batch) {
+      if (change.type === 'put') console.log(change.key.length, change.value.length, kept)
+      if (change.type === 'clear') await db.clear(change)
+      if (change.type === 'alterKeyspace') console.log(change.formerName, change.ttl)
+    }
+  }
+  const id: number = db.keyspaceId
+  const more: boolean = (await changes.wait()) || (await changes.wait(1000))
+  const next: string | undefined = (await changes.next())?.[0]?.keyspace
+  const was: string | undefined = (await changes.keyspaceSettings(1, changes.position))?.name
+  await changes.close()
+  const raw = await db.changes<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' })
+  const change = (await raw.next())?.[0]
+  if (change?.type === 'merge') console.log(change.operand.readUInt8(), change.isFirst)
+  const watch = await db.watch('a')
+  const written: boolean = await watch.wait(0)
+  await watch.close()
+  console.log(id, more, next, was, written, await db.watch())
 
   const numbers = new EskerLevel<number, { name: string }>('data', { valueEncoding: 'json' })
   await numbers.put(1, { name: 'ada' })
@@ -64,6 +89,12 @@ async function typed(): Promise<void> {
   console.log(new EskerLevel('data', { mergeOperator: 'product' }))
   // @ts-expect-error: a time that is no number
   await db.put('key', 'value', { ttl: '1s' })
+  // @ts-expect-error: a delete has no value
+  if (change?.type === 'del') console.log(change.value)
+  // @ts-expect-error: neither bytes nor a time
+  console.log(new EskerLevel('data', { keepChanges: 1 << 20 }))
+  // @ts-expect-error: a time that is no number
+  await changes.wait('1s')
   // @ts-expect-error: no time
   await db.touch('key')
 }

@@ -29,6 +29,7 @@ from ._esker import (
     Changes,
     Cursor,
     Database,
+    Follower,
     Keyspace,
     KeyspaceBatch,
     KeyspaceTransaction,
@@ -42,9 +43,19 @@ from ._esker import (
     _close_all,
     _destroy,
     _open,
+    _open_follower,
     _repair,
 )
-from ._views import AssociativeOperator, Change, Comparator, Health, Keyspaces, MergeOperator, RepairReport
+from ._views import (
+    AssociativeOperator,
+    Change,
+    Comparator,
+    Health,
+    Keyspaces,
+    KeyspaceSettings,
+    MergeOperator,
+    RepairReport,
+)
 
 __all__ = [
     "AssociativeOperator",
@@ -54,9 +65,11 @@ __all__ = [
     "Comparator",
     "Cursor",
     "Database",
+    "Follower",
     "Health",
     "Keyspace",
     "KeyspaceBatch",
+    "KeyspaceSettings",
     "KeyspaceTransaction",
     "KeyspaceView",
     "Keyspaces",
@@ -70,6 +83,7 @@ __all__ = [
     "__version__",
     "destroy",
     "open",
+    "open_follower",
     "repair",
 ]
 __all__ += _errors.__all__
@@ -94,6 +108,23 @@ def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **opt
     ...     db[b"ada"] = b"1815"
     """
     return _open(path, read_only, options or None)
+
+
+def open_follower(path: str | bytes | os.PathLike[Any], **options: Any) -> Follower:
+    """Opens a database that exists for reading behind its writer, in another process or in this one.
+
+    `follower.db` is the database as of the last `follower.catch_up()`. It takes no lock, and refuses
+    writes. The options are those of `open`.
+
+    >>> import esker, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with esker.open(directory) as writer, esker.open_follower(directory) as follower:
+    ...     writer[b"ada"] = b"1815"
+    ...     _ = follower.catch_up()
+    ...     follower.db[b"ada"]
+    b'1815'
+    """
+    return _open_follower(path, options or None)
 
 
 def destroy(path: str | bytes | os.PathLike[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import datetime
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Union
 
 if TYPE_CHECKING:
     from ._esker import Database, Keyspace, KeyspaceView
@@ -89,12 +89,13 @@ class Change(NamedTuple):
     """One operation as it was committed: what `Changes` yields lists of.
 
     `kind` is "put", "delete", "merge", "delete_range", "load" (pairs were ingested: read the
-    keyspace), "drop_keyspace", or "other", which a later version may have.
+    keyspace), "drop_keyspace", "alter_keyspace" (it was renamed, or has another merge operator or
+    time to live), or "other", which a later version may have.
     """
 
     #: Its place in the order of writes. Numbers ascend, with gaps.
     sequence: int
-    #: The name of the keyspace, which may have been dropped since.
+    #: The name that the keyspace had then; where it was renamed, the new one.
     keyspace: str
     #: What was done.
     kind: str
@@ -114,6 +115,29 @@ class Change(NamedTuple):
     include_start: bool = True
     #: Whether `stop` does.
     include_stop: bool = False
+    #: The number of the keyspace, which no other keyspace of the database ever has.
+    keyspace_id: int = 0
+    #: The name that a keyspace had before it was altered.
+    former_name: Optional[str] = None
+    #: The merge operator of a keyspace that was altered, if it has one.
+    merge_operator: Optional[str] = None
+    #: Whether entries of a keyspace that was altered can expire: `False`, `True`, or a `timedelta`
+    #: after which they do by default.
+    ttl: Union[bool, datetime.timedelta, None] = None
+
+
+class KeyspaceSettings(NamedTuple):
+    """What a keyspace was at one place in the order of writes: `Changes.keyspace_settings`."""
+
+    #: Its name.
+    name: str
+    #: The name of the order of its keys.
+    comparator: str
+    #: The name of its merge operator, if it had one.
+    merge_operator: Optional[str]
+    #: Whether entries could expire: `False`, `True`, or a `timedelta` after which they did by
+    #: default.
+    ttl: Union[bool, datetime.timedelta]
 
 
 class Health(NamedTuple):

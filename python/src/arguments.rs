@@ -96,6 +96,12 @@ pub fn duration(time: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     time.extract().map_err(|_| PyValueError::new_err(format!("{name} must not be negative")))
 }
 
+/// A `timedelta`; the longest one for a time that is longer.
+pub fn timedelta(py: Python<'_>, time: Duration) -> PyResult<Bound<'_, PyAny>> {
+    const LONGEST: Duration = Duration::from_secs(999_999_999 * 24 * 60 * 60);
+    Ok(time.min(LONGEST).into_pyobject(py)?.into_any())
+}
+
 /// The options of a write.
 pub fn write_options(
     ttl: Option<&Bound<'_, PyAny>>,

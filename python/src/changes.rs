@@ -1,14 +1,14 @@
 //! Readers of changes, and watches.
 
-use crate::arguments::{datetime, duration};
+use crate::arguments::{datetime, duration, timedelta};
 use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use crate::open::Open;
 use crate::owned::Owned;
-use esker::{Change as EngineChange, ChangeOperation, Expiry};
+use esker::{Change as EngineChange, ChangeOperation, Expiry, Ttl};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyTuple};
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,6 +93,33 @@ impl Changes {
         self.run(py, |changes| Ok(esker::Changes::position(changes)))
     }
 
+    /// What the keyspace with that number, the `keyspace_id` of a change, was behind the write
+    /// `sequence`: a `KeyspaceSettings`. `None` if it is not known: the keyspace was dropped before
+    /// the changes that are kept, or there never was one. What it was when it was created is taken
+    /// for what it was before that.
+    ///
+    /// >>> import esker, tempfile
+    /// >>> with esker.open(tempfile.mkdtemp(), keep_changes=1 << 20) as db:
+    /// ...     names = db.keyspace("names")
+    /// ...     names[b"ada"] = b"1815"
+    /// ...     names.rename("people")
+    /// ...     changes = db.changes()
+    /// ...     put, rename = [change for batch in changes for change in batch]
+    /// ...     changes.keyspace_settings(put.keyspace_id, rename.sequence).name
+    /// 'people'
+    fn keyspace_settings<'py>(
+        &self,
+        py: Python<'py>,
+        keyspace_id: u64,
+        sequence: u64,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let settings = self.run(py, |changes| changes.keyspace_settings(keyspace_id, sequence))?;
+        let Some(settings) = settings else { return Ok(None) };
+        let ttl = time_to_live(py, settings.ttl)?;
+        let fields = (&*settings.name, &*settings.comparator, settings.merge_operator.as_deref(), ttl);
+        py.import("esker._views")?.getattr("KeyspaceSettings")?.call1(fields).map(Some)
+    }
+
     /// Waits for a write, no longer than `timeout`, a `timedelta`. Whether there may be more to read.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
@@ -157,9 +184,25 @@ fn object<'py>(class: &Bound<'py, PyAny>, change: &EngineChange) -> PyResult<Bou
         }
         ChangeOperation::Load => "load",
         ChangeOperation::DropKeyspace => "drop_keyspace",
+        ChangeOperation::AlterKeyspace { former_name, merge_operator, ttl } => {
+            fields.set_item("former_name", &**former_name)?;
+            fields.set_item("merge_operator", merge_operator.as_deref())?;
+            fields.set_item("ttl", time_to_live(py, *ttl)?)?;
+            "alter_keyspace"
+        }
         _ => "other",
     };
+    fields.set_item("keyspace_id", change.keyspace_id)?;
     class.call((change.sequence, &*change.keyspace, kind), Some(&fields))
+}
+
+/// A time to live as the argument `ttl` of a keyspace has it.
+fn time_to_live(py: Python<'_>, ttl: Ttl) -> PyResult<Bound<'_, PyAny>> {
+    match ttl {
+        Ttl::Enabled { default: Some(default) } => timedelta(py, default),
+        Ttl::Enabled { default: None } => Ok(PyBool::new(py, true).to_owned().into_any()),
+        Ttl::Disabled => Ok(PyBool::new(py, false).to_owned().into_any()),
+    }
 }
 
 /// Waits for writes to keys that begin with a prefix. Made by `Keyspace.watch`.

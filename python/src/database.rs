@@ -38,13 +38,11 @@ pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_
     let options = options::database(options)?;
     let db =
         call(py, || if read_only { Db::open_read_only(&directory, options) } else { Db::open(&directory, options) })?;
-    let open = Open::new(db, directory);
-    let default = KeyspaceHandle::unopened(Arc::clone(&open), DEFAULT);
-    Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
+    Database::of(py, Open::new(db, directory))
 }
 
 /// In a process that was forked beside an open database, nothing of the engine can be used.
-fn refuse_useless(py: Python<'_>) -> PyResult<()> {
+pub fn refuse_useless(py: Python<'_>) -> PyResult<()> {
     if crate::fork::is_useless() { Err(errors::forked(py)) } else { Ok(()) }
 }
 
@@ -75,6 +73,12 @@ pub fn _repair(path: &Bound<'_, PyAny>, comparators: &Bound<'_, PyAny>) -> PyRes
 }
 
 impl Database {
+    /// The object of an open database.
+    pub fn of(py: Python<'_>, open: Arc<Open>) -> PyResult<Py<Database>> {
+        let default = KeyspaceHandle::unopened(Arc::clone(&open), DEFAULT);
+        Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
+    }
+
     /// Calls the engine with the interpreter released.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Db) -> esker::Result<T> + Send) -> PyResult<T> {
         let db = self.open.db(py)?;

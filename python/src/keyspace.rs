@@ -1,6 +1,6 @@
 //! Keyspaces.
 
-use crate::arguments::{RangeArguments, duration, two_of, write_options};
+use crate::arguments::{RangeArguments, duration, timedelta, two_of, write_options};
 use crate::buffer::bytes;
 use crate::call::call;
 use crate::changes::Watch;
@@ -13,7 +13,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PySlice};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// An ordered mapping of bytes to bytes, in a database.
 ///
@@ -73,6 +73,13 @@ pub fn each_pair(
 
 #[pymethods]
 impl Keyspace {
+    /// The number of the keyspace, which no other keyspace of the database ever has, and which a
+    /// rename does not change: the `keyspace_id` of its changes.
+    #[getter]
+    fn id(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        run(slf, |keyspace| Ok(keyspace.id()))
+    }
+
     /// The name of the merge operator; `None` if there is none.
     #[getter]
     fn merge_operator(slf: &Bound<'_, Self>) -> PyResult<Option<String>> {
@@ -93,8 +100,10 @@ impl Keyspace {
 
     /// The time after which entries expire that are put without a time; `None` if they do not.
     #[getter]
-    fn default_ttl(slf: &Bound<'_, Self>) -> PyResult<Option<Duration>> {
-        run(slf, |keyspace| Ok(if let Ttl::Enabled { default } = keyspace.ttl() { default } else { None }))
+    fn default_ttl<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let default =
+            run(slf, |keyspace| Ok(if let Ttl::Enabled { default } = keyspace.ttl() { default } else { None }))?;
+        default.map(|default| timedelta(slf.py(), default)).transpose()
     }
 
     /// Sets the value of `key`.
@@ -375,6 +384,22 @@ impl Keyspace {
         run(slf, |keyspace| keyspace.approximate_count(&limits))
     }
 
+    /// Gives the keyspace another name, durably, in one atomic step. All objects go on; the old name
+    /// is free at once. `AlreadyExistsError` if a keyspace has that name.
+    ///
+    /// Of a database it is the name of the keyspace `default`, which then is no more that of the
+    /// databases that are opened later.
+    ///
+    /// >>> import esker, tempfile
+    /// >>> with esker.open(tempfile.mkdtemp()) as db:
+    /// ...     drafts = db.keyspace("drafts")
+    /// ...     drafts.rename("letters")
+    /// ...     drafts.name, db.keyspace_names()
+    /// ('letters', ['letters'])
+    fn rename(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        run(slf, |keyspace| keyspace.rename(name))
+    }
+
     /// From now on entries may expire: `True`, or a `timedelta` after which they do by default. What
     /// was written before keeps the expiry that it has, or has none.
     ///
@@ -423,6 +448,6 @@ impl Keyspace {
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let keyspace = &slf.as_super().get().keyspace;
         let closed = if keyspace.open.is_closed() { " (closed)" } else { "" };
-        format!("<esker.Keyspace {:?} of {:?}{closed}>", keyspace.name, keyspace.open.path)
+        format!("<esker.Keyspace {:?} of {:?}{closed}>", keyspace.name(), keyspace.open.path)
     }
 }

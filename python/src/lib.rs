@@ -3,7 +3,7 @@
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
 //! released. Modules, each importing only from those above it: `fork`, `callables`, `owned`, `interrupt`,
 //! `merge` with `buffer`, `errors`, `call`; `exclusive`, `open`, `arguments`, `walk`; `scan`,
-//! `cursor`, `changes`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
+//! `cursor`, `changes`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`, `follower`; `plyvel`.
 
 mod arguments;
 mod arrow;
@@ -17,6 +17,7 @@ mod cursor;
 mod database;
 mod errors;
 mod exclusive;
+mod follower;
 mod fork;
 mod interrupt;
 mod keyspace;
@@ -52,6 +53,8 @@ fn _esker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<transaction::Transaction>()?;
     module.add_class::<transaction::TransactionScan>()?;
     module.add_function(wrap_pyfunction!(database::_open, module)?)?;
+    module.add_class::<follower::Follower>()?;
+    module.add_function(wrap_pyfunction!(follower::_open_follower, module)?)?;
     module.add_function(wrap_pyfunction!(database::_destroy, module)?)?;
     module.add_function(wrap_pyfunction!(database::_repair, module)?)?;
     plyvel::add(module)?;

@@ -140,20 +140,30 @@ pub fn _close_all(py: Python<'_>) -> PyResult<()> {
 /// database is made by the first call that needs it.
 pub struct KeyspaceHandle {
     pub open: Arc<Open>,
-    pub name: String,
+    /// What it was opened by, or is to be.
+    first_name: String,
     opened: OnceLock<Owned<Keyspace>>,
 }
 
 impl KeyspaceHandle {
     /// A keyspace that is open already.
     pub fn opened(open: Arc<Open>, keyspace: Keyspace) -> Arc<KeyspaceHandle> {
-        let name = keyspace.name().to_string();
-        Arc::new(KeyspaceHandle { open, name, opened: OnceLock::from(Owned::new(keyspace)) })
+        let first_name = keyspace.name().to_string();
+        Arc::new(KeyspaceHandle { open, first_name, opened: OnceLock::from(Owned::new(keyspace)) })
     }
 
     /// A keyspace to be opened, or made, with the options that it has, or the default ones.
     pub fn unopened(open: Arc<Open>, name: &str) -> Arc<KeyspaceHandle> {
-        Arc::new(KeyspaceHandle { open, name: name.to_owned(), opened: OnceLock::new() })
+        Arc::new(KeyspaceHandle { open, first_name: name.to_owned(), opened: OnceLock::new() })
+    }
+
+    /// Its present name. In a process that was forked from the one of the database, the first one:
+    /// the lock of the present one may be held there for ever.
+    pub fn name(&self) -> String {
+        match self.opened.get() {
+            Some(keyspace) if !self.open.is_inherited() => keyspace.name().to_string(),
+            _ => self.first_name.clone(),
+        }
     }
 
     /// The keyspace, to be used now.
@@ -169,9 +179,9 @@ impl KeyspaceHandle {
     #[cold]
     fn open_now(&self, py: Python<'_>) -> PyResult<&Keyspace> {
         let db = self.open.db(py)?;
-        let keyspace = call(py, || match db.existing_keyspace(&self.name) {
+        let keyspace = call(py, || match db.existing_keyspace(&self.first_name) {
             Ok(keyspace) => Ok(keyspace),
-            Err(_) => db.keyspace(&self.name, esker::KeyspaceOptions::default()),
+            Err(_) => db.keyspace(&self.first_name, esker::KeyspaceOptions::default()),
         });
         let keyspace = keyspace?;
         // Another thread may have been first; both have the same keyspace.

@@ -15,7 +15,7 @@ pub fn keyspace_of(open: &Arc<Open>, argument: &Bound<'_, PyAny>) -> PyResult<Ar
     if let Ok(view) = argument.cast::<KeyspaceView>() {
         let keyspace = &view.get().keyspace;
         if !Arc::ptr_eq(&keyspace.open, open) {
-            let what = format!("the keyspace {:?} belongs to another database", keyspace.name);
+            let what = format!("the keyspace {:?} belongs to another database", keyspace.name());
             return Err(crate::errors::new(argument.py(), "InvalidArgumentError", &what));
         }
         return Ok(Arc::clone(keyspace));

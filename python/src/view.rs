@@ -156,8 +156,8 @@ pub fn slice_limits(slice: &Bound<'_, PySlice>) -> PyResult<Limits> {
 impl KeyspaceView {
     /// The name of the keyspace.
     #[getter]
-    fn name(&self) -> &str {
-        &self.keyspace.name
+    fn name(&self) -> String {
+        self.keyspace.name()
     }
 
     /// The value of `key`, or `default` where it has none.

@@ -66,6 +66,95 @@ def test_all_kinds_of_changes(kept: esker.Database) -> None:
     assert [change.key for batch in changes for change in batch] == [b"z"]
 
 
+def test_other_names_and_settings_are_changes(kept: esker.Database) -> None:
+    names = kept.keyspace("names")
+    names[b"k"] = b"5"
+    names.rename("people")
+    names.set_merge_operator("max")
+    # Its operand is combined first.
+    names.merge(b"k", b"7")
+    day = datetime.timedelta(days=1)
+    names.set_ttl(day)
+    names.set_ttl(True)
+    changes = kept.changes()
+    found = [change for batch in changes for change in batch]
+    assert [(change.keyspace, change.kind) for change in found] == [
+        ("names", "put"),
+        ("people", "alter_keyspace"),
+        ("people", "alter_keyspace"),
+        ("people", "merge"),
+        ("people", "alter_keyspace"),
+        ("people", "alter_keyspace"),
+    ]
+    assert len({change.keyspace_id for change in found}) == 1
+    assert [(change.former_name, change.merge_operator, change.ttl) for change in found] == [
+        (None, None, None),
+        ("names", None, False),
+        ("people", "max", False),
+        (None, None, None),
+        ("people", "max", day),
+        ("people", "max", True),
+    ]
+    number = found[0].keyspace_id
+    assert names.id == number == kept.keyspaces["people"].id and kept.keyspace("other").id != number
+    assert [changes.keyspace_settings(number, change.sequence) for change in found] == [
+        ("names", "bytewise", None, False),
+        ("people", "bytewise", None, False),
+        ("people", "bytewise", "max", False),
+        ("people", "bytewise", "max", False),
+        ("people", "bytewise", "max", day),
+        ("people", "bytewise", "max", True),
+    ]
+    assert changes.keyspace_settings(number + 1000, 1) is None
+    for wrong in ("1", None, 1.5):
+        with pytest.raises(TypeError):
+            changes.keyspace_settings(wrong, 1)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            changes.keyspace_settings(number, wrong)  # type: ignore[arg-type]
+    with pytest.raises(OverflowError):
+        changes.keyspace_settings(-1, 1)
+    changes.close()
+    refused([lambda: changes.keyspace_settings(number, 1)])
+
+
+def test_renames(directory: pathlib.Path) -> None:
+    with esker.open(directory) as db:
+        drafts, again = db.keyspace("drafts"), db.keyspace("drafts")
+        drafts[b"k"] = b"old"
+        with db.snapshot() as snapshot, db.batch() as batch:
+            batch.keyspace(drafts)[b"b"] = b""
+            drafts.rename("letters")
+            drafts.rename("letters")
+            assert (drafts.name, again.name) == ("letters", "letters") and "'letters'" in repr(again).replace('"', "'")
+            drafts[b"k"] = b"new"
+            assert snapshot.keyspace(drafts)[b"k"] == b"old" and snapshot.keyspace("letters")[b"k"] == b"old"
+        assert dict(db.keyspaces["letters"]) == {b"k": b"new", b"b": b""}
+        assert "drafts" not in db.keyspaces
+        other = db.keyspace("drafts")
+        with pytest.raises(esker.AlreadyExistsError):
+            drafts.rename("drafts")
+        for wrong in ("", "a\0b", "a\nb", "x" * 256):
+            with pytest.raises(esker.InvalidArgumentError):
+                drafts.rename(wrong)
+        for other_type in (7, None, b"letters"):
+            with pytest.raises(TypeError):
+                drafts.rename(other_type)  # type: ignore[arg-type]
+        del db.keyspaces["drafts"]
+        with pytest.raises(esker.KeyspaceDroppedError):
+            other.rename("gone")
+        # The keyspace of the database itself.
+        db[b"x"] = b"1"
+        db.rename("former")
+        assert (db.name, db[b"x"], db.keyspace_names()) == ("former", b"1", ["former", "letters"])
+    refused([lambda: drafts.rename("closed"), lambda: drafts.id])
+    assert drafts.name == "letters"
+    with esker.open(directory) as db:
+        assert b"x" not in db and db.keyspaces["former"][b"x"] == b"1"
+    with esker.open(directory, read_only=True) as reader:
+        with pytest.raises(esker.ReadOnlyError):
+            reader.keyspaces["former"].rename("written")
+
+
 def test_times_beyond_those_of_datetime(kept: esker.Database) -> None:
     sessions = kept.keyspace("sessions", ttl=True)
     changes = kept.changes()

@@ -146,6 +146,8 @@ def test_an_operator_may_read_and_not_write(db: esker.Database) -> None:
                     results.append(call())
                 except esker.InCallbackError as error:
                     results.append(type(error))
+            with pytest.raises(esker.InCallbackError):
+                words.rename("other")
             return operands[-1]
 
     db[b"plain"] = b"1"

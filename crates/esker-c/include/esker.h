@@ -141,6 +141,11 @@
 #define ESKER_CHANGE_DROP_KEYSPACE 6
 
 /*
+ The keyspace was renamed, or has another merge operator or time to live from here on.
+ */
+#define ESKER_CHANGE_ALTER_KEYSPACE 7
+
+/*
  The time of expiry of a key that never expires.
  */
 #define ESKER_NEVER UINT64_MAX
@@ -361,7 +366,7 @@ typedef struct {
    */
   uint64_t sequence;
   /*
-   The name of the keyspace, which may have been dropped since.
+   The name that the keyspace had then; where it was renamed, the new one.
    */
   const char *keyspace;
   /*
@@ -373,16 +378,20 @@ typedef struct {
    */
   int32_t operation;
   /*
-   The key; of a delete of a range where it begins, without data if at the first key.
+   The key; of a delete of a range where it begins, without data if at the first key; of a
+   keyspace that was altered the name that it had before.
    */
   esker_bytes key;
   /*
    The value or the operand; of a delete of a range where it ends, without data if behind the
-   last key.
+   last key; of a keyspace that was altered the name of its merge operator, without data if it
+   has none.
    */
   esker_bytes value;
   /*
-   When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not.
+   When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not. Of a keyspace
+   that was altered how many milliseconds its entries live by default: 0 if only writes say so,
+   ESKER_NEVER if they cannot expire.
    */
   uint64_t expires_at_ms;
   /*
@@ -398,6 +407,29 @@ typedef struct {
    */
   bool end_is_included;
 } esker_change;
+
+/*
+ What a keyspace was at one place in the order of writes.
+ */
+typedef struct {
+  /*
+   Its name.
+   */
+  const char *name;
+  /*
+   The name of the order of its keys, which is "bytewise" without a comparator.
+   */
+  const char *comparator;
+  /*
+   The name of its merge operator; NULL if it had none.
+   */
+  const char *merge_operator;
+  /*
+   How many milliseconds its entries lived by default: 0 if only writes said so, ESKER_NEVER if
+   they could not expire.
+   */
+  uint64_t default_ttl_ms;
+} esker_keyspace_settings;
 
 /*
  The call has done what it is for.
@@ -944,6 +976,19 @@ esker_code esker_keyspace_destroy(esker_keyspace *keyspace);
 esker_code esker_keyspace_name(esker_keyspace *keyspace, char **name);
 
 /*
+ The number of a keyspace, which no other keyspace of the database ever has, and which a rename
+ does not change: the `keyspace_id` of its changes.
+ */
+esker_code esker_keyspace_id(esker_keyspace *keyspace, uint64_t *id);
+
+/*
+ Gives a keyspace another name, in one atomic step that is durable when it returns. All handles,
+ snapshots, iterators, batches and transactions go on; the old name is free at once.
+ ESKER_ALREADY_EXISTS if a keyspace has that name; its own name changes nothing.
+ */
+esker_code esker_keyspace_rename(esker_keyspace *keyspace, const char *name);
+
+/*
  The name of the order of the keys, which is "bytewise" without a comparator, to be freed with
  `esker_free`.
  */
@@ -975,8 +1020,8 @@ esker_code esker_keyspace_ttl(esker_keyspace *keyspace, bool *enabled, uint64_t 
  From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
  What was written before keeps the expiry that it has, or has none, and so do operations that
  were added to batches and transactions before. Durable when it returns. Waits for a flush or
- compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
- was created without a time to live.
+ compaction that is under way. Where nothing could expire before, and the keyspace has a merge
+ operator, its operands are combined first: as for `esker_keyspace_set_merge_operator`.
  */
 esker_code esker_keyspace_set_ttl(esker_keyspace *keyspace, uint64_t default_ms);
 
@@ -1807,6 +1852,18 @@ esker_code esker_changes_wait(esker_changes *changes, uint64_t timeout_ms, bool 
  above all that were read.
  */
 esker_code esker_changes_position(esker_changes *changes, uint64_t *sequence);
+
+/*
+ What the keyspace with that number, the `keyspace_id` of a change, was behind the write
+ `sequence`. `*settings` is NULL if it is not known: the keyspace was dropped before the changes
+ that are kept, or there never was one. What it was when it was created is taken for what it was
+ before that. The settings are lent until the next such call for this reader or its end; a batch
+ that is lent stays.
+ */
+esker_code esker_changes_keyspace_settings(esker_changes *changes,
+                                           uint64_t keyspace_id,
+                                           uint64_t sequence,
+                                           const esker_keyspace_settings **settings);
 
 /*
  Notes from here on whether keys that begin with a prefix are written, for `esker_watch_wait`;

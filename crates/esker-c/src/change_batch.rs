@@ -1,11 +1,12 @@
-//! A batch of changes as C sees it.
+//! What a reader of changes lends, as C sees it: a batch, and the settings of a keyspace.
 
 use crate::caller::esker_bytes;
 use crate::codes::*;
-use crate::times::milliseconds;
-use esker::{Change, ChangeBatch, ChangeOperation, Slice};
+use crate::times::{default_ttl_ms, milliseconds};
+use esker::{Change, ChangeBatch, ChangeOperation, KeyspaceSettings, Slice, Ttl};
 use std::ffi::{CString, c_char};
 use std::ops::Bound;
+use std::ptr;
 
 /// One operation as it was committed. Which fields have a meaning says `operation`.
 #[repr(C)]
@@ -13,18 +14,22 @@ use std::ops::Bound;
 pub struct esker_change {
     /// Its place in the order of writes. Numbers ascend, with gaps.
     pub sequence: u64,
-    /// The name of the keyspace, which may have been dropped since.
+    /// The name that the keyspace had then; where it was renamed, the new one.
     pub keyspace: *const c_char,
     /// The number of the keyspace, which no other keyspace of the database ever has.
     pub keyspace_id: u64,
     /// What was done: one of `ESKER_CHANGE_...`.
     pub operation: i32,
-    /// The key; of a delete of a range where it begins, without data if at the first key.
+    /// The key; of a delete of a range where it begins, without data if at the first key; of a
+    /// keyspace that was altered the name that it had before.
     pub key: esker_bytes,
     /// The value or the operand; of a delete of a range where it ends, without data if behind the
-    /// last key.
+    /// last key; of a keyspace that was altered the name of its merge operator, without data if it
+    /// has none.
     pub value: esker_bytes,
-    /// When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not.
+    /// When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not. Of a keyspace
+    /// that was altered how many milliseconds its entries live by default: 0 if only writes say so,
+    /// ESKER_NEVER if they cannot expire.
     pub expires_at_ms: u64,
     /// Of a merge: the operand was combined with nothing.
     pub is_first: bool,
@@ -91,6 +96,14 @@ fn lent(change: &Change, name: &CString) -> esker_change {
         }
         ChangeOperation::Load => lent.operation = ESKER_CHANGE_LOAD,
         ChangeOperation::DropKeyspace => lent.operation = ESKER_CHANGE_DROP_KEYSPACE,
+        ChangeOperation::AlterKeyspace { former_name, merge_operator, ttl } => {
+            lent.operation = ESKER_CHANGE_ALTER_KEYSPACE;
+            lent.key = esker_bytes::lent(former_name.as_bytes());
+            lent.value = merge_operator.as_ref().map_or(esker_bytes::NONE, |name| esker_bytes::lent(name.as_bytes()));
+            if let Ttl::Enabled { default } = ttl {
+                lent.expires_at_ms = default_ttl_ms(*default);
+            }
+        }
         _ => {}
     }
     lent
@@ -101,4 +114,49 @@ fn bound(bound: &Bound<Slice>) -> esker_bytes {
         Bound::Included(key) | Bound::Excluded(key) => esker_bytes::lent(key),
         Bound::Unbounded => esker_bytes::NONE,
     }
+}
+
+/// What a keyspace was at one place in the order of writes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct esker_keyspace_settings {
+    /// Its name.
+    pub name: *const c_char,
+    /// The name of the order of its keys, which is "bytewise" without a comparator.
+    pub comparator: *const c_char,
+    /// The name of its merge operator; NULL if it had none.
+    pub merge_operator: *const c_char,
+    /// How many milliseconds its entries lived by default: 0 if only writes said so, ESKER_NEVER if
+    /// they could not expire.
+    pub default_ttl_ms: u64,
+}
+
+// SAFETY: the pointers lead to memory of the texts that are kept beside it, which never change.
+unsafe impl Send for esker_keyspace_settings {}
+
+/// Settings as C sees them.
+pub(crate) struct LentSettings {
+    /// What the pointers of `settings` lead to.
+    _texts: [Option<CString>; 3],
+    /// In memory that stays where it is.
+    pub(crate) settings: Box<esker_keyspace_settings>,
+}
+
+impl LentSettings {
+    pub(crate) fn new(settings: &KeyspaceSettings) -> LentSettings {
+        let text = |text: &str| CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+        let operator = settings.merge_operator.as_deref().map(text);
+        let texts = [Some(text(&settings.name)), Some(text(&settings.comparator)), operator];
+        let [name, comparator, merge_operator] = texts.each_ref().map(start_of);
+        let default_ttl_ms = match settings.ttl {
+            Ttl::Disabled => ESKER_NEVER,
+            Ttl::Enabled { default } => default_ttl_ms(default),
+        };
+        let lent = esker_keyspace_settings { name, comparator, merge_operator, default_ttl_ms };
+        LentSettings { _texts: texts, settings: Box::new(lent) }
+    }
+}
+
+fn start_of(text: &Option<CString>) -> *const c_char {
+    text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }

@@ -1,7 +1,7 @@
 //! The change feed: what was written, in order.
 
 use crate::caller::Caller;
-use crate::change_batch::{LentBatch, esker_change};
+use crate::change_batch::{LentBatch, LentSettings, esker_change, esker_keyspace_settings};
 use crate::codes::esker_code;
 use crate::failure::call;
 use crate::objects::{ChangesObject, Exclusive, Feed, Handle, esker_changes, esker_db};
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn esker_db_changes(
         let output = caller.output(changes, ptr::null_mut())?;
         let changes = esker_db::get(db)?.0.changes(from)?;
         let changes = if only_durable { changes.only_durable() } else { changes };
-        esker_changes::give(&output, ChangesObject(Exclusive::new(Feed { changes, batch: None })))
+        esker_changes::give(&output, ChangesObject(Exclusive::new(Feed { changes, batch: None, settings: None })))
     })
 }
 
@@ -95,6 +95,33 @@ pub unsafe extern "C" fn esker_changes_position(changes: *mut esker_changes, seq
     call(|| {
         let output = caller.output(sequence, 0)?;
         output.set(esker_changes::get(changes)?.0.lock(NAME)?.changes.position());
+        Ok(())
+    })
+}
+
+/// What the keyspace with that number, the `keyspace_id` of a change, was behind the write
+/// `sequence`. `*settings` is NULL if it is not known: the keyspace was dropped before the changes
+/// that are kept, or there never was one. What it was when it was created is taken for what it was
+/// before that. The settings are lent until the next such call for this reader or its end; a batch
+/// that is lent stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_changes_keyspace_settings(
+    changes: *mut esker_changes,
+    keyspace_id: u64,
+    sequence: u64,
+    settings: *mut *const esker_keyspace_settings,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(settings, ptr::null())?;
+        let object = esker_changes::get(changes)?;
+        let mut feed = object.0.lock(NAME)?;
+        feed.settings = None;
+        feed.settings = feed.changes.keyspace_settings(keyspace_id, sequence)?.as_ref().map(LentSettings::new);
+        if let Some(lent) = &feed.settings {
+            output.set(ptr::from_ref(lent.settings.as_ref()));
+        }
         Ok(())
     })
 }

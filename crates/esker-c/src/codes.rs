@@ -142,6 +142,8 @@ pub const ESKER_CHANGE_DELETE_RANGE: i32 = 4;
 pub const ESKER_CHANGE_LOAD: i32 = 5;
 /// The keyspace was dropped.
 pub const ESKER_CHANGE_DROP_KEYSPACE: i32 = 6;
+/// The keyspace was renamed, or has another merge operator or time to live from here on.
+pub const ESKER_CHANGE_ALTER_KEYSPACE: i32 = 7;
 
 /// The time of expiry of a key that never expires.
 pub const ESKER_NEVER: u64 = u64::MAX;

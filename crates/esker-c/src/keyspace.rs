@@ -24,6 +24,29 @@ pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name
     call(|| caller.output(name, ptr::null_mut())?.set_text(&esker_keyspace::get(keyspace)?.0.name()))
 }
 
+/// The number of a keyspace, which no other keyspace of the database ever has, and which a rename
+/// does not change: the `keyspace_id` of its changes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_id(keyspace: *mut esker_keyspace, id: *mut u64) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(id, 0)?;
+        output.set(esker_keyspace::get(keyspace)?.0.id());
+        Ok(())
+    })
+}
+
+/// Gives a keyspace another name, in one atomic step that is durable when it returns. All handles,
+/// snapshots, iterators, batches and transactions go on; the old name is free at once.
+/// ESKER_ALREADY_EXISTS if a keyspace has that name; its own name changes nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_rename(keyspace: *mut esker_keyspace, name: *const c_char) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| Ok(esker_keyspace::get(keyspace)?.0.rename(caller.text(name, "the name of a keyspace")?)?))
+}
+
 /// The name of the order of the keys, which is "bytewise" without a comparator, to be freed with
 /// `esker_free`.
 #[unsafe(no_mangle)]
@@ -95,8 +118,8 @@ pub unsafe extern "C" fn esker_keyspace_ttl(
 /// From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
 /// What was written before keeps the expiry that it has, or has none, and so do operations that
 /// were added to batches and transactions before. Durable when it returns. Waits for a flush or
-/// compaction that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that
-/// was created without a time to live.
+/// compaction that is under way. Where nothing could expire before, and the keyspace has a merge
+/// operator, its operands are combined first: as for `esker_keyspace_set_merge_operator`.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_keyspace_set_ttl(keyspace: *mut esker_keyspace, default_ms: u64) -> esker_code {
     call(|| {

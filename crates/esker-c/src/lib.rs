@@ -47,7 +47,7 @@ pub use {
     batch::*,
     callbacks::*,
     caller::{esker_bytes, esker_range},
-    change_batch::esker_change,
+    change_batch::{esker_change, esker_keyspace_settings},
     changes::*,
     codes::*,
     conditional::*,

@@ -1,7 +1,7 @@
 //! What handles name.
 
 use crate::caller::Output;
-use crate::change_batch::LentBatch;
+use crate::change_batch::{LentBatch, LentSettings};
 use crate::failure::{Done, Failure, not_forked};
 use esker::{
     Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, MergeOperator, Options, Slice,
@@ -182,10 +182,11 @@ impl Scan {
     }
 }
 
-/// A reader of changes, and the batch that it lends.
+/// A reader of changes, and the batch and the settings that it lends.
 pub(crate) struct Feed {
     pub(crate) changes: Changes,
     pub(crate) batch: Option<LentBatch>,
+    pub(crate) settings: Option<LentSettings>,
 }
 
 /// What a callback has put into its output.

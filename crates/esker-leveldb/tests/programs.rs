@@ -1,6 +1,7 @@
 //! Programs that are written for LevelDB's C interface: its own test, one that goes through all of
-//! it on both libraries, and one that does everything wrong.
+//! it on both libraries, one that does everything wrong, and one whose callbacks throw.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -67,8 +68,15 @@ fn passed(what: &str, output: &Output) {
 fn build(directory: &Path, source: &str, library: Option<&Path>, flags: &[&str]) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let program = directory.join("program");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=gnu11", "-g", "-O1"]).args(flags).arg(tests.join(source)).arg("-o").arg(&program);
+    let is_c = source.ends_with(".c");
+    let mut compiler = Command::new(if is_c { "cc" } else { "c++" });
+    compiler
+        .arg(if is_c { "-std=gnu11" } else { "-std=c++17" })
+        .args(["-g", "-O1"])
+        .args(flags)
+        .arg(tests.join(source))
+        .arg("-o")
+        .arg(&program);
     if let Some(library) = library {
         compiler.arg("-I").arg(tests.join("third_party/leveldb/include"));
         compiler.arg("-L").arg(library).arg(format!("-Wl,-rpath,{}", library.display()));
@@ -184,6 +192,34 @@ fn misuse_is_told() {
         passed(name, &output);
         let told = text(&output.stderr);
         assert!(told.contains("libesker_leveldb: leveldb_close: Invalid argument: "), "{told}");
+    }
+}
+
+/// Also where the program would catch it, and in whichever thread.
+#[test]
+fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
+    let directory = Directory::new("throws");
+    let flags = ["-Wall", "-Wextra", "-Werror"];
+    let program = build(&directory.0, "c/throws.cpp", Some(in_its_place()), &flags);
+    let callbacks = [
+        "compare",
+        "compare in the background",
+        "create filter",
+        "create filter in the background",
+        "key may match",
+        "iterate",
+        "name",
+        "destructor",
+    ];
+    for callback in callbacks {
+        let data = directory.sub(callback);
+        let output = run(Command::new(&program).arg(&data).arg(callback));
+        assert_eq!(text(&output.stdout), "acknowledged\n", "{callback}");
+        assert_eq!(output.status.signal(), Some(6), "{callback}: {:?}", output.status);
+        assert!(!output.stderr.is_empty(), "{callback}: no message");
+        let output = run(Command::new(&program).arg(&data).arg("none"));
+        passed(callback, &output);
+        assert_eq!(text(&output.stdout), "100 are there\n", "{callback}");
     }
 }
 

@@ -19,3 +19,14 @@ exports.fill = async function (db) {
   db.compactRange('', '\uffff').catch(ignore)
   return [db.snapshot(), db.iterator(), db.batch().put('a', 'b')]
 }
+
+// Waits for writes that never come, which keeps a process or a worker thread that could end by itself.
+exports.wait = async function (db) {
+  const ignore = () => {}
+  const [changes, watch] = await Promise.all([db.changes(), db.watch('never written')])
+  ;(async function () {
+    for await (const batch of changes) if (batch.length === 0) return
+  })().catch(ignore)
+  watch.wait().catch(ignore)
+  watch.wait(3600 * 1000).catch(ignore)
+}

@@ -3,10 +3,10 @@
 // Ends in the way that the second argument names, while a database is open and busy.
 
 const { EskerLevel } = require('../..')
-const { fill } = require('./busy')
+const { fill, wait } = require('./busy')
 
 const [location, ending] = process.argv.slice(2)
-const db = new EskerLevel(location)
+const db = new EskerLevel(location, { keepChanges: { bytes: 1 << 20 } })
 const planned = new Error('planned')
 
 const ENDINGS = {
@@ -33,5 +33,6 @@ const ENDINGS = {
 
 db.open().then(async function () {
   globalThis.kept = await fill(db)
+  if (ending !== 'by itself') await wait(db)
   return ENDINGS[ending]()
 })

@@ -10,10 +10,14 @@ const { EskerLevel } = require('../..')
 const location = process.argv[2]
 
 const main = async function () {
-  const db = new EskerLevel(location)
+  const db = new EskerLevel(location, { keepChanges: { bytes: 1 << 20 } })
   await db.put('a', '1')
+  const follower = new EskerLevel(location, { follower: true })
+  await follower.open()
+  const changes = await db.changes()
   const pipe = `${location}.pipe`
   execFileSync('mkfifo', [pipe])
+  const watch = await db.watch('a')
   const blocked = fs.promises.readFile(pipe)
 
   const calls = [
@@ -34,6 +38,12 @@ const main = async function () {
     db.approximateSize('a', 'b'),
     db.compactRange('a', 'b'),
     db.expiresAt('a'),
+    db.renameKeyspace('other'),
+    db.changes(),
+    db.watch('a'),
+    db.setTtl(true),
+    changes.next(),
+    follower.catchUp(),
     EskerLevel.repair(`${location}-missing`).catch(() => {}),
     new EskerLevel(`${location}-other`).open()
   ]
@@ -43,6 +53,9 @@ const main = async function () {
   for (let i = 0; i < 1000; i++) await new Promise((resolve) => setImmediate(resolve))
   if (settled !== 0) throw new Error(`${settled} calls were made on the event loop`)
   if (db.getSync('a') !== '1') throw new Error('getSync() waits for the pool')
+
+  // A wait for a write needs no thread of the pool.
+  if (await watch.wait(1)) throw new Error('a wait has found what was not written')
 
   fs.writeFileSync(pipe, 'go on')
   await blocked

@@ -18,7 +18,7 @@ const collect = async function () {
 }
 
 const forget = async function (order) {
-  const held = { db: new EskerLevel(location) }
+  const held = { db: new EskerLevel(location, { keepChanges: { bytes: 1 << 20 } }) }
   await held.db.open()
   await held.db.batch([
     { type: 'put', key: 'a', value: '1' },
@@ -29,6 +29,10 @@ const forget = async function (order) {
   held.batch = held.db.batch().put('c', '3')
   held.keys = held.db.keys({ snapshot: held.snapshot })
   await held.iterator.next()
+  // A wait that has ended keeps nothing.
+  const [changes, watch] = await Promise.all([held.db.changes(), held.db.watch('a')])
+  await changes.next()
+  await Promise.all([changes.wait(), watch.wait(0)])
   held.db.get('a')
 
   for (const name of order) {

@@ -99,6 +99,74 @@ static void operations(void) {
   OK(esker_db_close(db));
 }
 
+/* Other names and settings have a place among the changes. */
+static void alterations(void) {
+  esker_db *db = open_with_feed("alterations");
+  esker_keyspace *names;
+  esker_keyspace_options *options;
+  esker_changes *changes;
+  uint64_t of_put, of_rename, id, number;
+  OK(esker_db_keyspace(db, "names", NULL, &names));
+  OK(esker_db_changes(db, 0, false, &changes));
+  OK(esker_keyspace_put(names, TEXT("k"), TEXT("5"), NULL));
+  OK(esker_keyspace_rename(names, "people"));
+  OK(esker_keyspace_options_create(&options));
+  OK(esker_keyspace_options_set_built_in_operator(options, "max"));
+  OK(esker_keyspace_set_merge_operator(names, options));
+  OK(esker_keyspace_options_destroy(options));
+  /* Its operand is combined first. */
+  OK(esker_keyspace_merge(names, TEXT("k"), TEXT("7"), NULL));
+  OK(esker_keyspace_set_ttl(names, 5000));
+  OK(esker_keyspace_set_ttl(names, 0));
+
+  const esker_change *change = next(changes, 1);
+  of_put = change->sequence;
+  id = change->keyspace_id;
+  CHECK(change->operation == ESKER_CHANGE_PUT && strcmp(change->keyspace, "names") == 0);
+  change = next(changes, 1);
+  of_rename = change->sequence;
+  CHECK(change->operation == ESKER_CHANGE_ALTER_KEYSPACE && change->keyspace_id == id);
+  CHECK(strcmp(change->keyspace, "people") == 0 && is_bytes(change->key, "names"));
+  CHECK(change->value.data == NULL && change->expires_at_ms == ESKER_NEVER);
+  change = next(changes, 1);
+  CHECK(change->operation == ESKER_CHANGE_ALTER_KEYSPACE && is_bytes(change->key, "people"));
+  CHECK(is_bytes(change->value, "max") && change->expires_at_ms == ESKER_NEVER);
+  CHECK(next(changes, 1)->operation == ESKER_CHANGE_MERGE);
+  change = next(changes, 1);
+  CHECK(change->operation == ESKER_CHANGE_ALTER_KEYSPACE && change->expires_at_ms == 5000);
+  CHECK(is_bytes(change->key, "people") && is_bytes(change->value, "max"));
+
+  /* What it was at a place; the batch stays lent. */
+  const esker_change *last = next(changes, 1);
+  const esker_keyspace_settings *settings;
+  OK(esker_changes_keyspace_settings(changes, id, of_put, &settings));
+  CHECK(strcmp(settings->name, "names") == 0 && strcmp(settings->comparator, "bytewise") == 0);
+  CHECK(settings->merge_operator == NULL && settings->default_ttl_ms == ESKER_NEVER);
+  OK(esker_changes_keyspace_settings(changes, id, of_rename, &settings));
+  CHECK(strcmp(settings->name, "people") == 0 && settings->merge_operator == NULL);
+  OK(esker_changes_keyspace_settings(changes, id, last->sequence - 1, &settings));
+  CHECK(strcmp(settings->merge_operator, "max") == 0 && settings->default_ttl_ms == 5000);
+  OK(esker_changes_keyspace_settings(changes, id, last->sequence, &settings));
+  CHECK(settings->default_ttl_ms == 0 && last->expires_at_ms == 0);
+  CHECK(is_bytes(last->key, "people"));
+  OK(esker_changes_keyspace_settings(changes, id + 1000, last->sequence, &settings));
+  CHECK(settings == NULL);
+
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_changes_keyspace_settings(changes, id, 0, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_changes_keyspace_settings(NULL, id, 0, &settings));
+  OK(esker_keyspace_id(names, &number));
+  CHECK(number == id);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_id(names, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_id(NULL, &number));
+  CHECK(number == 0);
+  OK(esker_db_close(db));
+  CHECK_CODE(ESKER_READ_ONLY, esker_keyspace_rename(names, "closed"));
+  OK(esker_changes_destroy(changes));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_changes_keyspace_settings(changes, id, 0, &settings));
+  CHECK(settings == NULL);
+  OK(esker_keyspace_destroy(names));
+}
+
 static void durable(void) {
   esker_db *db = open_with_feed("durable");
   esker_keyspace *names;
@@ -416,6 +484,7 @@ int main(int argc, char **argv) {
   CHECK(argc == 2);
   snprintf(path, sizeof path, "%s", argv[1]);
   operations();
+  alterations();
   durable();
   gone();
   waits();

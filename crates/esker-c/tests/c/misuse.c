@@ -175,6 +175,8 @@ static void null_results(esker_code code, const objects *all) {
   NULLS(code, esker_iterator_next(all->iterator, &key_bytes, &value_bytes, &found));
   NULLS(code, esker_iterator_next_back(all->iterator, &key_bytes, &value_bytes, &found));
   NULLS(code, esker_changes_next(all->changes, (const esker_change **)&lent, &count));
+  NULLS(code, esker_changes_keyspace_settings(all->changes, 1, 1,
+                                              (const esker_keyspace_settings **)&lent));
   NULLS(code, esker_follower_db(all->follower, (esker_db **)&handle));
   NULLS(code, esker_db_keyspace(all->db, "names", NULL, (esker_keyspace **)&handle));
   NULLS(code, esker_db_existing_keyspace(all->db, "names", (esker_keyspace **)&handle));
@@ -447,6 +449,7 @@ static bool rude(void *state, esker_bytes key, const esker_bytes *existing,
   (void)existing;
   CHECK_CODE(ESKER_IN_CALLBACK, esker_keyspace_put(scanned_keyspace, TEXT("k"), TEXT("v"), NULL));
   CHECK_CODE(ESKER_IN_CALLBACK, esker_db_flush(merging));
+  CHECK_CODE(ESKER_IN_CALLBACK, esker_keyspace_rename(scanned_keyspace, "other"));
   CHECK(key.length == 1 && count > 0);
   ++*(int *)state;
   kept = output;

@@ -466,6 +466,46 @@ static void later_operator(esker_db *db) {
   OK(esker_keyspace_destroy(best));
 }
 
+/* Another name for a keyspace. */
+static void renaming(esker_db *db) {
+  esker_keyspace *drafts, *other;
+  esker_snapshot *snapshot;
+  char *value;
+  size_t length;
+  OK(esker_db_keyspace(db, "drafts", NULL, &drafts));
+  OK(esker_keyspace_put(drafts, TEXT("k"), TEXT("old"), NULL));
+  OK(esker_db_snapshot(db, &snapshot));
+  OK(esker_keyspace_rename(drafts, "letters"));
+  OK(esker_keyspace_rename(drafts, "letters"));
+  OK(esker_keyspace_name(drafts, &value));
+  CHECK(is_text(value, strlen(value), "letters"));
+  OK(esker_keyspace_put(drafts, TEXT("k"), TEXT("new"), NULL));
+  OK(esker_snapshot_get(snapshot, drafts, TEXT("k"), &value, &length));
+  CHECK(is_text(value, length, "old"));
+  OK(esker_snapshot_destroy(snapshot));
+  CHECK_CODE(ESKER_NOT_FOUND, esker_db_existing_keyspace(db, "drafts", &other));
+  OK(esker_db_existing_keyspace(db, "letters", &other));
+  OK(esker_keyspace_get(other, TEXT("k"), &value, &length));
+  CHECK(is_text(value, length, "new"));
+  OK(esker_keyspace_destroy(other));
+
+  /* Names that it cannot have. The old one is free. */
+  OK(esker_db_keyspace(db, "drafts", NULL, &other));
+  CHECK_CODE(ESKER_ALREADY_EXISTS, esker_keyspace_rename(drafts, "drafts"));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_rename(drafts, ""));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_rename(drafts, "a\nb"));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_rename(drafts, "\xff"));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_rename(drafts, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_rename((esker_keyspace *)db, "name"));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_rename(NULL, "name"));
+  OK(esker_db_drop_keyspace(db, "drafts"));
+  CHECK_CODE(ESKER_KEYSPACE_DROPPED, esker_keyspace_rename(other, "name"));
+  OK(esker_keyspace_destroy(other));
+  OK(esker_keyspace_destroy(drafts));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_keyspace_rename(drafts, "name"));
+  OK(esker_db_drop_keyspace(db, "letters"));
+}
+
 static int visited = 0;
 
 static bool visit_pair(void *state, esker_bytes key, esker_bytes value) {
@@ -760,6 +800,7 @@ int main(int argc, char **argv) {
   merges(db);
   expiries(db);
   later_operator(db);
+  renaming(db);
   transactions(db);
   maintenance(db, argv[1]);
   OK(esker_db_close(db));
