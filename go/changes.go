@@ -251,9 +251,9 @@ func (c *Changes) KeyspaceSettings(keyspaceID, sequence uint64) (*KeyspaceSettin
 	return result, nil
 }
 
-// Wait waits until there may be more to read, or the context ends: its error then. A reader of
-// durable changes is woken by a write, not by a sync. The end of the context, and Close, are noticed
-// within a tenth of a second; the close of the database, ErrClosed, at once.
+// Wait waits until there may be more to read, or the context ends: its error then. For a reader of
+// durable changes that is behind a sync too. The end of the context, and Close, are noticed within a
+// tenth of a second; the close of the database, ErrClosed, at once.
 func (c *Changes) Wait(ctx context.Context) error {
 	return wait(ctx, func(ms C.uint64_t, more *C.bool) error {
 		return c.run(func() C.esker_code { return C.esker_changes_wait(c.handle.c, ms, more) })

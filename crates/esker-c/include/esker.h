@@ -1842,7 +1842,7 @@ esker_code esker_changes_next(esker_changes *changes, const esker_change **batch
 /*
  Waits for a write, for at most so many milliseconds; UINT64_MAX waits for as long as it takes.
  `*more` says whether there may be more to read, also without a wait if something was written
- since the last one. A reader of durable changes is woken by a write, not by a sync.
+ since the last one. Syncs end the wait of a reader of durable changes too.
  ESKER_READ_ONLY once the database is closed.
  */
 esker_code esker_changes_wait(esker_changes *changes, uint64_t timeout_ms, bool *more);

@@ -68,7 +68,7 @@ pub unsafe extern "C" fn esker_changes_next(
 
 /// Waits for a write, for at most so many milliseconds; UINT64_MAX waits for as long as it takes.
 /// `*more` says whether there may be more to read, also without a wait if something was written
-/// since the last one. A reader of durable changes is woken by a write, not by a sync.
+/// since the last one. Syncs end the wait of a reader of durable changes too.
 /// ESKER_READ_ONLY once the database is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_changes_wait(

@@ -397,6 +397,11 @@ impl ChangeReader {
         self.only_durable = true;
     }
 
+    /// Whether it does.
+    pub fn is_only_durable(&self) -> bool {
+        self.only_durable
+    }
+
     /// The number of the next change to be returned.
     pub fn position(&self) -> Sequence {
         let first = self.ready.front().and_then(|batch| batch.changes.first());
@@ -422,10 +427,13 @@ impl ChangeReader {
             if self.next < listed.changes_from {
                 return Err(Error::Gone { oldest: listed.changes_from });
             }
+            let was_there = self.tail.is_some();
             match self.read_up_to(inner, bound, &listed) {
                 Ok(true) => return Ok(()),
                 // The segment was released, or the writer has begun anew.
                 Ok(false) => self.tail = None,
+                // So it may be where the tail stood before.
+                Err(_) if was_there && self.ready.is_empty() => self.tail = None,
                 // Those come first.
                 Err(_) if !self.ready.is_empty() => {
                     self.tail = None;

@@ -94,6 +94,8 @@ impl Changes {
     /// ```
     pub fn only_durable(mut self) -> Changes {
         self.reader.only_durable();
+        // That of before is told of no sync.
+        self.watch = None;
         self
     }
 
@@ -145,7 +147,7 @@ impl Changes {
 
     /// Waits for a write, no longer than `timeout`. Whether there may be more to read: true also
     /// without a wait if something was written since the last one. With
-    /// [`Changes::only_durable`] a write wakes it, a sync does not.
+    /// [`Changes::only_durable`] syncs end it too.
     ///
     /// # Errors
     /// As [`Watch::wait`].
@@ -167,7 +169,7 @@ impl Changes {
     /// ```
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         if self.watch.is_none() {
-            self.watch = Some(Watch::any(&self.shared)?);
+            self.watch = Some(Watch::any(&self.shared, self.reader.is_only_durable())?);
             // What came before the watch woke nobody.
             return Ok(true);
         }

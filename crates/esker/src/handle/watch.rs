@@ -66,17 +66,22 @@ impl Keyspace {
     /// ```
     pub fn watch(&self, prefix: impl AsRef<[u8]>) -> Result<Watch> {
         self.inner.check_exists()?;
-        Watch::of(&self.shared, Some(self.inner.id), &self.inner.order, prefix.as_ref())
+        Watch::of(&self.shared, Some(self.inner.id), (&self.inner.order, prefix.as_ref()), false)
     }
 }
 
 impl Watch {
-    /// Of all keyspaces.
-    pub(super) fn any(shared: &Arc<Shared>) -> Result<Watch> {
-        Watch::of(shared, None, &KeyOrder::Bytewise, b"")
+    /// Of all keyspaces; `of_syncs`: and of what a sync makes durable.
+    pub(super) fn any(shared: &Arc<Shared>, of_syncs: bool) -> Result<Watch> {
+        Watch::of(shared, None, (&KeyOrder::Bytewise, b""), of_syncs)
     }
 
-    fn of(shared: &Arc<Shared>, keyspace: Option<u64>, order: &KeyOrder, prefix: &[u8]) -> Result<Watch> {
+    fn of(
+        shared: &Arc<Shared>,
+        keyspace: Option<u64>,
+        (order, prefix): (&KeyOrder, &[u8]),
+        of_syncs: bool,
+    ) -> Result<Watch> {
         let inner = &shared.inner;
         inner.refuse_in_callback()?;
         let writer = inner.lock_writer();
@@ -84,7 +89,7 @@ impl Watch {
         if inner.stopping.load(Ordering::Acquire) {
             return Err(closed());
         }
-        let watcher = inner.watchers.add(keyspace, order.clone(), prefix.to_vec());
+        let watcher = inner.watchers.add(keyspace, order.clone(), prefix.to_vec(), of_syncs);
         Barrier::raise(inner).keep();
         drop(writer);
         Ok(Watch { shared: Arc::clone(shared), watcher })

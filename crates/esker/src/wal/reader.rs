@@ -99,7 +99,10 @@ pub fn replay(
         return Err(Error::corruption(&maker.directory, 0, what));
     }
     inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
-    inherited.archive = archive_before(&mut segments, &chain)?;
+    // A reader gives none of them up.
+    if !maker.read_only {
+        inherited.archive = archive_before(&mut segments, &chain)?;
+    }
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {

@@ -45,9 +45,8 @@ pub struct LogTail {
     number: u64,
     found: SegmentFile,
     offset: u64,
-    /// Where the records of the segment end, once a segment behind it was found that says so.
-    /// Recovery leaves out an intact record that lies behind this: it is no part of the log.
-    end: Option<u64>,
+    /// What the log goes on with, once that was found.
+    next: Option<Next>,
     /// The first write of the last record that was taken.
     last_sequence: Sequence,
 }
@@ -55,8 +54,17 @@ pub struct LogTail {
 /// What comes behind a segment.
 enum Successor {
     None,
-    Segment { number: u64, found: SegmentFile, previous_end: Option<u64> },
+    Segment(Next),
     Lost,
+}
+
+/// A segment that leads back to another one.
+struct Next {
+    number: u64,
+    found: SegmentFile,
+    /// Where the records of the one before end. Recovery leaves out an intact record that lies
+    /// behind this: it is no part of the log.
+    previous_end: u64,
 }
 
 impl LogTail {
@@ -69,7 +77,7 @@ impl LogTail {
             number: position.segment,
             found,
             offset: position.offset.max(HEADER_BYTES as u64),
-            end: None,
+            next: None,
             last_sequence: 0,
         }))
     }
@@ -89,7 +97,7 @@ impl LogTail {
         while let Some((number, found, link)) = next.take() {
             if number <= oldest || first_sequence(number, &found)?.is_some_and(|first| first <= from) {
                 let offset = HEADER_BYTES as u64;
-                return Ok(Some(LogTail { maker, number, found, offset, end: None, last_sequence: 0 }));
+                return Ok(Some(LogTail { maker, number, found, offset, next: None, last_sequence: 0 }));
             }
             let previous = link.previous_number;
             let path = all.get(&previous).filter(|_| previous < number);
@@ -113,28 +121,29 @@ impl LogTail {
         newest: Option<u64>,
         visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>,
     ) -> Result<End> {
+        // A recovery of another process may have given up what was found, and begun another segment.
+        self.next = self.next.take().filter(|_| newest.is_some());
         while newest != Some(self.number) {
-            // Before the records are read: behind the end that it tells, nothing is part of it.
-            let found_first = if self.end.is_none() { Some(self.successor()?) } else { None };
-            if let Some(Successor::Segment { previous_end, .. }) = &found_first {
-                self.end = *previous_end;
+            // Before the records are read: behind the end that it tells, nothing is part of the log.
+            if self.next.is_none() {
+                match self.successor()? {
+                    Successor::Segment(next) => self.next = Some(next),
+                    Successor::Lost => return Ok(End::Lost),
+                    // A segment has its link before it is the newest one.
+                    Successor::None if newest.is_some() => return Ok(End::Lost),
+                    Successor::None => break,
+                }
             }
-            let end = self.end;
             let read = self.read_segment(visit)?;
             if read != End::Reached {
                 return Ok(read);
             }
-            match found_first.map_or_else(|| self.successor(), Ok)? {
-                Successor::None => return Ok(End::Reached),
-                Successor::Lost => return Ok(End::Lost),
-                // A recovery has begun another segment meanwhile.
-                Successor::Segment { previous_end, .. } if previous_end != end => self.end = previous_end,
+            if let Some(Next { number, found, previous_end }) = self.next.take() {
                 // Fewer: the rest was lost. More: a recovery has cut off what was read.
-                Successor::Segment { .. } if end.is_some_and(|end| end != self.offset) => return Ok(End::Lost),
-                Successor::Segment { number, found, .. } => {
-                    (self.number, self.found, self.offset) = (number, found, HEADER_BYTES as u64);
-                    self.end = None;
+                if self.offset != previous_end {
+                    return Ok(End::Lost);
                 }
+                (self.number, self.found, self.offset) = (number, found, HEADER_BYTES as u64);
             }
         }
         self.read_segment(visit)
@@ -144,7 +153,8 @@ impl LogTail {
         // A new one each time: it keeps what it has read.
         let mut reader = SegmentReader::new(self.number, &self.found);
         let path = self.found.path.clone();
-        while self.end.is_none_or(|end| self.offset < end) {
+        let end = self.next.as_ref().map_or(u64::MAX, |next| next.previous_end);
+        while self.offset < end {
             let Some((header, payload, read_at)) = reader.record_read_at(self.offset)? else { break };
             if header.kind == RecordType::Batch {
                 // Numbers ascend, unless it is another log.
@@ -168,7 +178,7 @@ impl LogTail {
     /// What the log goes on with. The newest segment that leads back here counts: an older one may
     /// have been given up by a recovery.
     fn successor(&self) -> Result<Successor> {
-        let mut newest: Option<(u64, SegmentFile, u64)> = None;
+        let mut newest: Option<Next> = None;
         let (mut is_there, mut is_passed) = (false, false);
         for (number, path) in segments(&self.maker, self.number)? {
             is_there |= number == self.number;
@@ -179,14 +189,14 @@ impl LogTail {
             let Some(link) = read_link(&found, number)? else { continue };
             if link.previous_number != self.number {
                 is_passed = true;
-            } else if newest.as_ref().is_none_or(|(other, ..)| *other < number) {
-                newest = Some((number, found, link.previous_end));
+            } else if newest.as_ref().is_none_or(|other| other.number < number) {
+                newest = Some(Next { number, found, previous_end: link.previous_end });
             }
         }
         Ok(match newest {
-            Some((number, found, end)) => {
-                Successor::Segment { number, found, previous_end: Some(end).filter(|&end| end > 0) }
-            }
+            // Everything before it is in tables.
+            Some(next) if next.previous_end == 0 => Successor::Lost,
+            Some(next) => Successor::Segment(next),
             None if is_passed || !is_there => Successor::Lost,
             None => Successor::None,
         })
@@ -217,9 +227,10 @@ fn open(maker: &SegmentMaker, path: PathBuf) -> Result<Option<(u64, SegmentFile)
         Err(error) => return Err(error),
     };
     let mut header = [0; HEADER_BYTES];
-    if file.len() < HEADER_BYTES as u64 + record_bytes(24) || file.read_at(0, &mut header).is_err() {
+    if file.len() < HEADER_BYTES as u64 + record_bytes(24) {
         return Ok(None);
     }
+    file.read_at(0, &mut header)?;
     let Some(header) = decode_header(&path, &header)? else { return Ok(None) };
     let mut found = SegmentFile::new(path, file);
     found.salt = header.salt;

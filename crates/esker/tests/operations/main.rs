@@ -4,6 +4,7 @@
 mod callbacks;
 mod calling_env;
 mod changes;
+mod changes_beside_recovery;
 mod checkpoint;
 mod checkpoint_beside_work;
 mod checkpoint_by_copy;

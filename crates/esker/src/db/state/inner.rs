@@ -657,9 +657,13 @@ impl Inner {
     /// Makes the log durable as far as it goes, poisoning the handle if that fails.
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
-        match &self.log {
-            Some(log) => self.timed(Timed::Sync, || log.sync_all()).map_err(|error| self.error_state.poison(error)),
-            None => Ok(()),
-        }
+        self.log.as_ref().map_or(Ok(()), |log| self.sync(|| log.sync_all()))
+    }
+
+    /// The same as far as `sync` makes it so.
+    pub fn sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.timed(Timed::Sync, sync).map_err(|error| self.error_state.poison(error))?;
+        self.watchers.note_sync();
+        Ok(())
     }
 }

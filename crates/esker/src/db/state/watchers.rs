@@ -27,6 +27,8 @@ pub struct Watcher {
     prefix: Vec<u8>,
     /// The order of the keyspace.
     order: KeyOrder,
+    /// Whether it waits for syncs of the log too.
+    of_syncs: bool,
     state: Mutex<Woken>,
     changed: Condvar,
 }
@@ -48,9 +50,9 @@ pub enum Wait {
 
 impl Watchers {
     /// Adds a watcher. The caller holds the writer lock.
-    pub fn add(&self, keyspace: Option<u64>, order: KeyOrder, prefix: Vec<u8>) -> Arc<Watcher> {
-        let watcher =
-            Arc::new(Watcher { keyspace, prefix, order, state: Mutex::new(Woken::No), changed: Condvar::new() });
+    pub fn add(&self, keyspace: Option<u64>, order: KeyOrder, prefix: Vec<u8>, of_syncs: bool) -> Arc<Watcher> {
+        let (state, changed) = (Mutex::new(Woken::No), Condvar::new());
+        let watcher = Arc::new(Watcher { keyspace, prefix, order, of_syncs, state, changed });
         let mut all = self.all.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&watcher));
@@ -77,6 +79,11 @@ impl Watchers {
     /// Tells of writes to any keyspaces.
     pub fn note_all(&self) {
         self.wake(|_| true, Woken::ByWrite);
+    }
+
+    /// Tells that more of the log is on the device.
+    pub fn note_sync(&self) {
+        self.wake(|watcher| watcher.of_syncs, Woken::ByWrite);
     }
 
     /// Ends all waits, also those that begin later.
@@ -156,7 +163,7 @@ mod tests {
     #[test]
     fn a_range_concerns_a_prefix_that_it_holds_a_key_of() {
         let watchers = Watchers::default();
-        let watcher = watchers.add(Some(1), KeyOrder::Bytewise, b"b".to_vec());
+        let watcher = watchers.add(Some(1), KeyOrder::Bytewise, b"b".to_vec(), false);
         let range = |start, end| AnyOperation::Range(RangeDelete { keyspace: 1, start, end });
         let none: &[u8] = b"";
         for (start, end, concerns) in [

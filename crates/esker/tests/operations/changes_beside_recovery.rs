@@ -1,0 +1,135 @@
+//! Readers of changes that stand in the log while reads fail, or while another process recovers.
+
+use crate::common::{DIRECTORY, keyspace, simulated};
+use esker::env::Env;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::MemEnv;
+use esker::{ChangeRetention, Changes, Db, Follower, Options, WriteOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn keeping(env: &MemEnv) -> Options {
+    simulated(env).min_blob_size(100).wal_segment_bytes(4 << 10).keep_changes(ChangeRetention::Bytes(1 << 40))
+}
+
+/// The keys of the next batches, up to where there is no more or an error.
+fn read_on(changes: &mut Changes, numbers: &mut Vec<u64>) -> bool {
+    for batch in changes {
+        match batch {
+            Ok(batch) => numbers.extend(batch.changes.iter().map(|change| change.sequence)),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+fn fill(db: &Db, puts: usize) {
+    let k = keyspace(db, "k");
+    (0..puts).for_each(|number| k.put(format!("key {number}"), [7; 90]).unwrap());
+}
+
+/// Every change once and in order, although the read `nth` fails. Whether one has.
+fn is_read_in_spite_of_a_failure(changes: &mut Changes, faulty: &FaultEnv, nth: u64, what: &str) -> bool {
+    let fired_before = faulty.fired();
+    faulty.add(Rule::new(Class::Read, nth, Action::Fail(std::io::ErrorKind::Other)));
+    let mut numbers = Vec::new();
+    let was_whole = read_on(changes, &mut numbers);
+    let fired = faulty.fired() > fired_before;
+    faulty.clear();
+    assert!(fired || was_whole, "{what}");
+    assert!(read_on(changes, &mut numbers), "{what}: read {nth} had failed");
+    assert_eq!(numbers, (1..=150).collect::<Vec<_>>(), "{what}: read {nth} had failed");
+    fired
+}
+
+/// Trap: a header that cannot be read is taken for that of no segment, and the log for its end.
+#[test]
+fn a_read_that_fails_skips_no_change() {
+    let env = MemEnv::new();
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open(DIRECTORY, keeping(&env).env(Arc::new(faulty.clone()))).unwrap();
+    fill(&db, 150);
+    for nth in 0.. {
+        let mut changes = db.changes(0).unwrap();
+        if !is_read_in_spite_of_a_failure(&mut changes, &faulty, nth, "the writer") {
+            assert!(nth > 10);
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_skips_no_change_of_a_follower() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    fill(&db, 150);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let follower = Db::open_follower(DIRECTORY, keeping(&env).env(Arc::new(faulty.clone()))).unwrap();
+    for nth in 0.. {
+        let mut changes = follower.db().changes(0).unwrap();
+        if !is_read_in_spite_of_a_failure(&mut changes, &faulty, nth, "a follower") {
+            assert!(nth > 10);
+            break;
+        }
+    }
+}
+
+/// Writes "a", "b" as a large value, and `puts` others; the process dies, and the large value is
+/// lost with the power. A follower's reader takes "a" before the next process opens and writes "c".
+fn with_a_lost_value(a: &str, b: &str, puts: usize) {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put(a, "1").unwrap();
+    k.put(b, [7; 200]).unwrap();
+    fill(&db, puts);
+    drop((k, db));
+    let large = env.files().into_iter().find(|path| path.extension().is_some_and(|it| it == "blob")).unwrap();
+    env.remove(&large).unwrap();
+    let follower: Follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    let mut changes = follower.db().changes(0).unwrap();
+    let mut numbers = Vec::new();
+    assert!(read_on(&mut changes, &mut numbers));
+    assert_eq!(numbers, [1]);
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    keyspace(&db, "k").put("c", "1").unwrap();
+    follower.catch_up().unwrap();
+    let next = changes.next().unwrap().unwrap_or_else(|error| panic!("{puts} puts: {error}"));
+    assert!(format!("{:?}", next.changes[0].operation).contains("Put"), "{next:?}");
+    assert_eq!((next.changes.len(), changes.next().is_none()), (1, true));
+}
+
+/// Trap: the reader knows a segment that the recovery gives up, and where the one before it ended.
+#[test]
+fn a_recovery_that_gives_a_segment_up_ends_no_reader() {
+    with_a_lost_value("a", "b", 60);
+}
+
+/// Trap: the reader stands in the segment that the recovery gives up.
+#[test]
+fn a_recovery_that_gives_up_where_a_reader_stands_ends_it_not() {
+    with_a_lost_value(&"a".repeat(3000), &"b".repeat(2000), 0);
+}
+
+#[test]
+fn a_sync_ends_a_wait_for_what_is_durable() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let mut changes = db.changes(0).unwrap().only_durable();
+    assert!(changes.wait(Duration::MAX).unwrap());
+    k.put("a", "1").unwrap();
+    assert!(changes.wait(Duration::MAX).unwrap());
+    assert!(changes.next().is_none());
+    db.sync().unwrap();
+    assert!(changes.wait(Duration::MAX).unwrap());
+    assert_eq!(changes.next().unwrap().unwrap().changes[0].sequence, 1);
+    // One thread waits, the other one writes.
+    let reader = std::thread::spawn(move || {
+        while changes.next().is_none() {
+            changes.wait(Duration::MAX).unwrap();
+        }
+    });
+    k.put_with("b", "1", &WriteOptions::new().sync(true)).unwrap();
+    reader.join().unwrap();
+}
