@@ -30,8 +30,10 @@ const read = async function (changes) {
 test('all kinds of changes', async function (t) {
   const db = new EskerLevel(newLocation(), { ...KEPT, mergeOperator: 'max', ttl: true })
   const changes = await db.changes()
+  const start = changes.position
+  t.ok(start > 0, 'where what is kept begins')
   t.is(await changes.next(), undefined)
-  t.is(changes.position, 0)
+  t.is(changes.position, start)
   await db.put('a', '1')
   await db.put('t', '2', { ttl: 3600 * 1000 })
   await db.batch([
@@ -54,6 +56,7 @@ test('all kinds of changes', async function (t) {
     [1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]
   )
   const found = batches.flat()
+  t.is(found[0].sequence, start)
   const id = found[0].keyspaceId
   t.is(db.keyspaceId, id)
   t.ok(found.every((change) => change.keyspaceId === id))
@@ -90,9 +93,49 @@ test('all kinds of changes', async function (t) {
 
   // From a number on, and more for those that have read all.
   const late = await db.changes({ from: found[10].sequence })
+  t.is(late.position, found[10].sequence)
   t.same((await read(late)).flat(), found.slice(10))
   await db.put('z', '9')
   t.same((await read(changes)).flat().map(own), [{ ...people, type: 'put', key: 'z', value: '9' }])
+  await db.close()
+})
+
+test('the number to go on from', async function (t) {
+  const db = new EskerLevel(newLocation(), KEPT)
+  await db.batch([
+    { type: 'put', key: 'a', value: '1' },
+    { type: 'put', key: 'b', value: '2' }
+  ])
+  await db.put('c', '3')
+  const changes = await db.changes()
+  const start = changes.position
+  const [first] = await read(await db.changes())
+  t.is(start, first[0].sequence, 'before anything was read')
+  t.same(await changes.next(), first)
+  t.is(changes.position, start + 2, 'with more read ahead')
+  await changes.next()
+  t.is(changes.position, start + 3, 'at the end')
+
+  // What this reader holds back is not passed.
+  const durable = await db.changes({ onlyDurable: true })
+  t.is(await durable.next(), undefined)
+  t.is(durable.position, start)
+  await db.put('d', '4', { sync: true })
+  await read(durable)
+  t.is(durable.position, start + 4)
+
+  // What was passed is not read again.
+  const again = await db.changes({ from: durable.position })
+  t.is(again.position, durable.position)
+  t.is(await again.next(), undefined)
+  t.is(again.position, durable.position)
+  await db.close()
+
+  // Keeping begins anew, behind what was given up.
+  await db.open({ keepChanges: { bytes: 0 } })
+  const kept = await db.changes()
+  t.ok(kept.position >= start)
+  t.is((await db.changes({ from: kept.position })).position, kept.position)
   await db.close()
 })
 
