@@ -76,6 +76,16 @@ impl Database {
     /// The object of an open database.
     pub fn of(py: Python<'_>, open: Arc<Open>) -> PyResult<Py<Database>> {
         let default = KeyspaceHandle::unopened(Arc::clone(&open), DEFAULT);
+        let db = open.db(py)?;
+        // By its name at the first use it would be another one, if it is renamed before that.
+        let existing = call(py, || match db.existing_keyspace(DEFAULT) {
+            Ok(keyspace) => Ok(Some(keyspace)),
+            Err(esker::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        });
+        if let Some(keyspace) = existing? {
+            default.bind(keyspace);
+        }
         Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
     }
 
@@ -117,8 +127,7 @@ impl Database {
                         fifo_bytes = None, comparator = None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
     fn keyspace(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         name: &str,
         create: bool,
         merge_operator: Option<&Bound<'_, PyAny>>,
@@ -127,14 +136,19 @@ impl Database {
         fifo_bytes: Option<u64>,
         comparator: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Keyspace>> {
+        let (py, this) = (slf.py(), slf.get());
         let options = options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes, comparator)?;
-        let keyspace = self.run(py, |db| {
+        let keyspace = this.run(py, |db| {
             if !create {
                 db.existing_keyspace(name)?;
             }
             db.keyspace(name, options)
         })?;
-        Py::new(py, Keyspace::parts(KeyspaceHandle::opened(Arc::clone(&self.open), keyspace)))
+        if name == DEFAULT {
+            // It can be renamed from now on, and stays that of the mapping.
+            default_of(slf).bind(keyspace.clone());
+        }
+        Py::new(py, Keyspace::parts(KeyspaceHandle::opened(Arc::clone(&this.open), keyspace)))
     }
 
     /// The names of the keyspaces.

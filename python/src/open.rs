@@ -136,8 +136,8 @@ pub fn _close_all(py: Python<'_>) -> PyResult<()> {
     closed.into_iter().collect()
 }
 
-/// A keyspace of an open database. It is opened at the first use, so that the default keyspace of a
-/// database is made by the first call that needs it.
+/// A keyspace of an open database. One that is missing is opened at the first use, so that the
+/// default keyspace of a database is made by the first call that needs it.
 pub struct KeyspaceHandle {
     pub open: Arc<Open>,
     /// What it was opened by, or is to be.
@@ -155,6 +155,11 @@ impl KeyspaceHandle {
     /// A keyspace to be opened, or made, with the options that it has, or the default ones.
     pub fn unopened(open: Arc<Open>, name: &str) -> Arc<KeyspaceHandle> {
         Arc::new(KeyspaceHandle { open, first_name: name.to_owned(), opened: OnceLock::new() })
+    }
+
+    /// From now on it is this keyspace, whatever its name, unless it is open already.
+    pub fn bind(&self, keyspace: Keyspace) {
+        self.opened.get_or_init(|| Owned::new(keyspace));
     }
 
     /// Its present name. In a process that was forked from the one of the database, the first one:
