@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// An open database. It is a mapping too: its keyspace `default`, which the first use makes.
+/// An open database. It is a mapping too: its keyspace `default`, which the first use makes;
+/// where it is opened for reading only, `NotFoundError` says that there is none yet.
 ///
 /// >>> import esker, tempfile
 /// >>> with esker.open(tempfile.mkdtemp()) as db:
@@ -38,7 +39,7 @@ pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_
     let options = options::database(options)?;
     let db =
         call(py, || if read_only { Db::open_read_only(&directory, options) } else { Db::open(&directory, options) })?;
-    Database::of(py, Open::new(db, directory))
+    Database::of(py, if read_only { Open::reader(db, directory) } else { Open::new(db, directory) })
 }
 
 /// In a process that was forked beside an open database, nothing of the engine can be used.

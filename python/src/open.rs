@@ -24,6 +24,8 @@ pub struct Open {
     running: Mutex<Option<Running>>,
     /// As the program has given it.
     pub path: PathBuf,
+    /// Whether it was opened for reading only, so that it can make no keyspace.
+    is_reader: bool,
 }
 
 /// The databases that are open, for the end of the interpreter. Locked while attached, for as long
@@ -32,10 +34,19 @@ static ALL: Mutex<Vec<Weak<Open>>> = Mutex::new(Vec::new());
 
 impl Open {
     pub fn new(db: Db, path: PathBuf) -> Arc<Open> {
+        Open::with(db, path, false)
+    }
+
+    /// One for reading only: a follower's too.
+    pub fn reader(db: Db, path: PathBuf) -> Arc<Open> {
+        Open::with(db, path, true)
+    }
+
+    fn with(db: Db, path: PathBuf, is_reader: bool) -> Arc<Open> {
         let running = Mutex::new(Some(Running::begin()));
         let (closed, closing) = (AtomicBool::new(false), Mutex::new(false));
         let no_longer_closing = Condvar::new();
-        let open = Arc::new(Open { db: Owned::new(db), closed, closing, no_longer_closing, running, path });
+        let open = Arc::new(Open { db: Owned::new(db), closed, closing, no_longer_closing, running, path, is_reader });
         let mut all = ALL.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&open));
@@ -185,8 +196,10 @@ impl KeyspaceHandle {
     fn open_now(&self, py: Python<'_>) -> PyResult<&Keyspace> {
         let db = self.open.db(py)?;
         let keyspace = call(py, || match db.existing_keyspace(&self.first_name) {
-            Ok(keyspace) => Ok(keyspace),
-            Err(_) => db.keyspace(&self.first_name, esker::KeyspaceOptions::default()),
+            Err(esker::Error::NotFound { .. }) if !self.open.is_reader => {
+                db.keyspace(&self.first_name, esker::KeyspaceOptions::default())
+            }
+            found => found,
         });
         let keyspace = keyspace?;
         // Another thread may have been first; both have the same keyspace.
