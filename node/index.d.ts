@@ -403,4 +403,11 @@ export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & ReadAheadOpt
 export type KeyIteratorOptions<K> = AbstractKeyIteratorOptions<K> & ReadAheadOptions
 export type ValueIteratorOptions<K, V> = AbstractValueIteratorOptions<K, V> & ReadAheadOptions
 
-export type Snapshot = AbstractSnapshot
+/** A database at one moment. */
+export interface Snapshot extends AbstractSnapshot {
+  /**
+   * The number of the last write that it has: `changes()` goes on from the next number. It stays after
+   * `close()`.
+   */
+  readonly sequence: number
+}

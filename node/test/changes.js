@@ -197,13 +197,23 @@ test('in step with a snapshot, in a loop', async function (t) {
   const db = new EskerLevel(newLocation(), KEPT)
   await db.put('a', '1')
   const before = await db.changes()
-  const copy = new Map(await db.iterator().all())
-  t.is((await read(before)).length, 1)
+  const snapshot = db.snapshot()
+  await db.put('a', '2')
+  const copy = new Map(await db.iterator({ snapshot }).all())
+  t.same([...copy], [['a', '1']])
+  await before.next()
+  t.is(before.position, snapshot.sequence + 1, 'the one that the snapshot has is read')
   const from = before.position
   await before.close()
   t.is(before.position, from, 'it stays')
+  await snapshot.close()
+  t.is(snapshot.sequence, from - 1, 'it stays')
+  const sublevel = db.sublevel('sub')
+  await sublevel.open()
+  t.is(sublevel.snapshot().sequence, db.snapshot().sequence)
+  t.is(db.snapshot().sequence, from, 'one write later')
 
-  const changes = await db.changes({ from })
+  const changes = await db.changes({ from: snapshot.sequence + 1 })
   const writes = (async function () {
     for (let i = 0; i < 200; i++) {
       await db.put(`k${i % 50}`, String(i))

@@ -32,6 +32,7 @@ async function typed(): Promise<void> {
   await db.batch().put('a', '1').put('b', '2', { ttl: 1000 }).del('c').write({ sync: true })
 
   const snapshot = db.snapshot()
+  const taken: number = snapshot.sequence
   for await (const [key, value] of db.iterator({ gte: 'a', snapshot, highWaterMarkBytes: 1000 })) {
     const pair: [string, string] = [key, value]
     console.log(pair)
@@ -79,7 +80,7 @@ async function typed(): Promise<void> {
   const name: string | undefined = (await numbers.get(1))?.name
   const sublevel = numbers.sublevel<string, string>('sub', { valueEncoding: 'utf8' })
   await sublevel.put('a', '1')
-  console.log(text, bytes, at, many, is, are, expiry, had, size, property, name)
+  console.log(text, bytes, at, taken, many, is, are, expiry, had, size, property, name)
 
   // @ts-expect-error: a value of another type
   await numbers.put(1, 'ada')
