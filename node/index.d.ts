@@ -273,6 +273,9 @@ export interface Changes<K, V> extends AsyncIterable<Change<K, V>[]> {
 
   /** Ends it. A wait under way ends with `LEVEL_CHANGES_NOT_OPEN`, within a tenth of a second. */
   close(): Promise<void>
+
+  /** Ends it, as `close()` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Waits for writes to keys that begin with a prefix. */
@@ -287,6 +290,9 @@ export interface Watch {
 
   /** Ends it. Waits under way end with `LEVEL_WATCH_NOT_OPEN`, within a tenth of a second. */
   close(): Promise<void>
+
+  /** Ends it, as `close()` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** What can be set when a database is opened. */

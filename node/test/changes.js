@@ -239,6 +239,12 @@ test('only what is durable', async function (t) {
   t.is(await changes.next(), undefined)
   await db.put('b', '2', { sync: true })
   t.is((await read(changes)).length, 2)
+  // Node.js 18.17 has no such symbol.
+  const watch = await db.watch()
+  await (Symbol.asyncDispose ? changes[Symbol.asyncDispose]() : changes.close())
+  await (Symbol.asyncDispose ? watch[Symbol.asyncDispose]() : watch.close())
+  t.is(await codeOf(changes.next()), 'LEVEL_CHANGES_NOT_OPEN')
+  t.is(await codeOf(watch.wait()), 'LEVEL_WATCH_NOT_OPEN')
   await db.close()
 })
 

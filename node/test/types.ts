@@ -72,6 +72,7 @@ async function typed(): Promise<void> {
   if (change?.type === 'merge') console.log(change.operand.readUInt8(), change.isFirst)
   const watch = await db.watch('a')
   const written: boolean = await watch.wait(0)
+  await Promise.all([watch[Symbol.asyncDispose](), changes[Symbol.asyncDispose]()])
   await watch.close()
   console.log(id, more, next, was, written, await db.watch())
 
