@@ -163,10 +163,15 @@ impl Answer for ChangeReader {
 
 /// The bytes of keys and values.
 fn bytes_of(batch: &ChangeBatch) -> usize {
+    let of_bound = |bound: &Bound<Slice>| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key.len(),
+        Bound::Unbounded => 0,
+    };
     let bytes = |change: &Change| match &change.operation {
         ChangeOperation::Put { key, value, .. } => key.len() + value.len(),
         ChangeOperation::Delete { key } => key.len(),
         ChangeOperation::Merge { key, operand, .. } => key.len() + operand.len(),
+        ChangeOperation::DeleteRange { start, end } => of_bound(start) + of_bound(end),
         _ => 0,
     };
     batch.changes.iter().map(bytes).sum()

@@ -5,9 +5,19 @@
 const test = require('tape')
 const { EskerLevel } = require('..')
 const binding = require('../lib/binding')
+const { rangeOf } = require('../lib/range')
 const { newLocation } = require('./directories')
 
 const KEPT = { keepChanges: { bytes: 1 << 20 } }
+const NATIVE_OPTIONS = {
+  createIfMissing: true,
+  errorIfExists: false,
+  readOnly: false,
+  follower: false,
+  keyspace: 'default',
+  ttl: false,
+  keepChangesBytes: 1 << 20
+}
 
 const failure = async function (promise) {
   try {
@@ -191,6 +201,27 @@ test('many changes, and large ones', async function (t) {
   t.ok(batches.every(([change], i) => change.key === `k${i}`))
   t.ok(batches.every(([change], i) => change.value.length === (i % 100 === 0 ? 200000 : 1)))
   await db.close()
+})
+
+test('a read ends where its bytes are reached, those of ranges too', async function (t) {
+  const database = new binding.Database()
+  await database.open({ ...NATIVE_OPTIONS, location: newLocation() })
+  const { lower, upper, flags } = rangeOf({ gte: 'a'.repeat(100), lt: 'b'.repeat(100) })
+  const writes = new binding.Writes()
+  for (let i = 0; i < 3; i++) writes.clear(lower, upper, flags)
+  t.same(await database.writeAll(writes), undefined)
+  for (const [bytes, count] of [
+    [1, 1],
+    [200, 1],
+    [201, 2],
+    [400, 2],
+    [401, 3]
+  ]) {
+    const changes = await database.changes(0, false, 0, 0)
+    t.is((await changes.nextv(10, bytes)).batches.length, count, `${bytes} bytes`)
+    changes.close()
+  }
+  await database.close()
 })
 
 test('in step with a snapshot, in a loop', async function (t) {
@@ -390,16 +421,7 @@ test('the native half refuses what comes after a close by itself', async functio
   const database = new binding.Database()
   t.is(await codeOf(database.changes(0, false, 0, 0)), 'LEVEL_DATABASE_NOT_OPEN')
   t.is(await codeOf(database.watch('a')), 'LEVEL_DATABASE_NOT_OPEN')
-  await database.open({
-    location: newLocation(),
-    createIfMissing: true,
-    errorIfExists: false,
-    readOnly: false,
-    follower: false,
-    keyspace: 'default',
-    ttl: false,
-    keepChangesBytes: 1 << 20
-  })
+  await database.open({ ...NATIVE_OPTIONS, location: newLocation() })
   const changes = await database.changes(0, false, 0, 0)
   const watch = await database.watch('a')
   while (await changes.wait(0));
