@@ -1,7 +1,12 @@
 // Compiled, and never run: the types of what a program writes. A line below `@ts-expect-error` must
 // not compile.
 
-import { EskerLevel, type BatchOperation, type OpenOptions } from 'esker-level'
+import {
+  EskerLevel,
+  type BatchOperation,
+  type KeyspaceSettings,
+  type OpenOptions
+} from 'esker-level'
 
 async function typed(): Promise<void> {
   const db = new EskerLevel('data')
@@ -60,12 +65,15 @@ async function typed(): Promise<void> {
       if (change.type === 'put') console.log(change.key.length, change.value.length, kept)
       if (change.type === 'clear') await db.clear(change)
       if (change.type === 'alterKeyspace') console.log(change.formerName, change.ttl)
+      // @ts-expect-error: the name is that of the keyspace, and is no setting
+      if (change.type === 'alterKeyspace') console.log(change.name)
     }
   }
   const id: number = db.keyspaceId
   const more: boolean = (await changes.wait()) || (await changes.wait(1000))
   const next: string | undefined = (await changes.next())?.[0]?.keyspace
-  const was: string | undefined = (await changes.keyspaceSettings(1, changes.position))?.name
+  const settings: KeyspaceSettings | undefined = await changes.keyspaceSettings(1, changes.position)
+  const was = [settings?.name, settings?.comparator, settings?.mergeOperator, settings?.ttl]
   await changes.close()
   const raw = await db.changes<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' })
   const change = (await raw.next())?.[0]
