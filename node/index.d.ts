@@ -213,26 +213,26 @@ export type ChangeOperation<K, V> =
   | { type: 'load' }
   | { type: 'dropKeyspace' }
   /** The keyspace was renamed, or has other settings from here on. */
-  | ({ type: 'alterKeyspace'; formerName: string } & KeyspaceSettings)
+  | ({ type: 'alterKeyspace'; formerName: string } & Pick<
+      KeyspaceSettings,
+      'mergeOperator' | 'ttl'
+    >)
   /** One that this version has no name for. */
   | { type: 'other' }
 
-/** What can be changed of a keyspace that exists, but for its name. */
-export interface KeyspaceSettings {
-  /** The name of its merge operator, if it has one. */
-  mergeOperator: string | undefined
-
-  /** Whether entries can expire; a number: after so many milliseconds by default. */
-  ttl: boolean | number
-}
-
 /** What a keyspace was at one place in the order of writes. */
-export interface PastKeyspaceSettings extends KeyspaceSettings {
+export interface KeyspaceSettings {
   /** Its name. */
   name: string
 
   /** The name of the order of its keys. */
   comparator: string
+
+  /** The name of its merge operator, if it has one. */
+  mergeOperator: string | undefined
+
+  /** Whether entries can expire; a number: after so many milliseconds by default. */
+  ttl: boolean | number
 }
 
 /** What readers of changes begin with. */
@@ -266,13 +266,13 @@ export interface Changes<K, V> extends AsyncIterable<Change<K, V>[]> {
   wait(timeout?: number): Promise<boolean>
 
   /** What the keyspace with that number was behind a write, if it is known. */
-  keyspaceSettings(
-    keyspaceId: number,
-    sequence: number
-  ): Promise<PastKeyspaceSettings | undefined>
+  keyspaceSettings(keyspaceId: number, sequence: number): Promise<KeyspaceSettings | undefined>
 
   /** Ends it. A wait under way ends with `LEVEL_CHANGES_NOT_OPEN`, within a tenth of a second. */
   close(): Promise<void>
+
+  /** Ends it, as `close()` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Waits for writes to keys that begin with a prefix. */
@@ -287,6 +287,9 @@ export interface Watch {
 
   /** Ends it. Waits under way end with `LEVEL_WATCH_NOT_OPEN`, within a tenth of a second. */
   close(): Promise<void>
+
+  /** Ends it, as `close()` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** What can be set when a database is opened. */
@@ -403,4 +406,11 @@ export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & ReadAheadOpt
 export type KeyIteratorOptions<K> = AbstractKeyIteratorOptions<K> & ReadAheadOptions
 export type ValueIteratorOptions<K, V> = AbstractValueIteratorOptions<K, V> & ReadAheadOptions
 
-export type Snapshot = AbstractSnapshot
+/** A database at one moment. */
+export interface Snapshot extends AbstractSnapshot {
+  /**
+   * The number of the last write that it has: `changes()` goes on from the next number. It stays after
+   * `close()`.
+   */
+  readonly sequence: number
+}

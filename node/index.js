@@ -251,7 +251,7 @@ class EskerLevel extends AbstractLevel {
       const [keys, values] = [this.keyEncoding(keyEncoding), this.valueEncoding(valueEncoding)]
       const formats = [formatOf(keys.format), formatOf(values.format)]
       const native = await this.#database.changes(from, onlyDurable, ...formats)
-      return this.#resource(native, () => new EskerChanges(this, native, from, keys, values))
+      return this.#resource(native, () => new EskerChanges(this, native, keys, values))
     })
   }
 

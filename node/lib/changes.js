@@ -20,13 +20,14 @@ class EskerChanges {
   #batches = []
   #index = 0
   #position
+  #nativePosition
   #isBusy = false
   #isClosed = false
 
-  constructor(db, native, from, keyEncoding, valueEncoding) {
+  constructor(db, native, keyEncoding, valueEncoding) {
     this.#db = db
     this.#native = native
-    this.#position = from
+    this.#position = native.startPosition
     this.#keyEncoding = keyEncoding
     this.#valueEncoding = valueEncoding
     db.attachResource(this)
@@ -39,17 +40,22 @@ class EskerChanges {
   async next() {
     return this.#exclusively(async () => {
       if (this.#index === this.#batches.length) {
-        const batches = await this.#native.nextv(MOST_BATCHES, HIGH_WATER_MARK_BYTES)
+        const read = await this.#native.nextv(MOST_BATCHES, HIGH_WATER_MARK_BYTES)
         this.#assertOpen()
-        this.#batches = batches
+        this.#batches = read.batches
         this.#index = 0
-        if (batches.length === 0) return undefined
+        this.#nativePosition = read.position
+        if (read.batches.length === 0) {
+          this.#position = read.position
+          return undefined
+        }
       }
 
       // What cannot be decoded stays: the next call meets it again.
       const batch = this.#batches[this.#index].map((change) => this.#decoded(change))
       this.#batches[this.#index++] = undefined
-      this.#position = batch.at(-1).sequence + 1
+      // The number of what comes next, as the engine has it, which knows that of batches to come.
+      this.#position = this.#batches[this.#index]?.[0].sequence ?? this.#nativePosition
       return batch
     })
   }

@@ -10,6 +10,10 @@ class EskerSnapshot extends AbstractSnapshot {
     this[kNative] = native
   }
 
+  get sequence() {
+    return this[kNative].sequence
+  }
+
   async _close() {
     this[kNative].close()
   }

@@ -33,6 +33,7 @@ struct Shared {
     /// One call at a time has it, and a close waits for none.
     changes: Mutex<Option<esker::Changes>>,
     closed: AtomicBool,
+    start_position: u64,
     formats: Formats,
 }
 
@@ -73,15 +74,23 @@ impl Shared {
 impl ChangeReader {
     /// An open one.
     pub fn new(database: Arc<OpenDatabase>, changes: esker::Changes, formats: Formats) -> ChangeReader {
-        let changes = Mutex::new(Some(changes));
-        ChangeReader(Arc::new(Shared { database, changes, closed: AtomicBool::new(false), formats }))
+        let start_position = changes.position();
+        let (changes, closed) = (Mutex::new(Some(changes)), AtomicBool::new(false));
+        ChangeReader(Arc::new(Shared { database, changes, closed, start_position, formats }))
     }
 }
 
 #[napi]
 impl ChangeReader {
+    /// The number that it begins with. Those after it come beside the batches.
+    #[napi(getter)]
+    pub fn start_position(&self) -> f64 {
+        self.0.start_position as f64
+    }
+
     /// The next committed batches: at most `size`, and, after the first, no more once `most_bytes`
     /// are reached. None if there are no more for now. An error comes after the batches before it.
+    /// With them comes the number to go on from behind them.
     #[napi]
     pub fn nextv(&self, size: u32, most_bytes: f64) -> AsyncTask<Work<Batches>> {
         let shared = Arc::clone(&self.0);
@@ -89,20 +98,26 @@ impl ChangeReader {
         run(move || {
             let _call = call?;
             let mut batches = Vec::new();
+            let mut position = shared.with(|changes| Ok(esker::Changes::position(changes)))?;
             let mut bytes = 0;
             while batches.len() < size as usize && (batches.is_empty() || (bytes as f64) < most_bytes) {
-                match shared.with(|changes| changes.next().transpose()) {
-                    Ok(Some(batch)) => {
+                match shared.with(|changes| Ok((changes.next().transpose()?, esker::Changes::position(changes)))) {
+                    Ok((Some(batch), behind)) => {
                         bytes += bytes_of(&batch);
                         batches.push(batch);
+                        position = behind;
                     }
-                    Ok(None) => break,
+                    // It may have passed writes that are no changes.
+                    Ok((None, behind)) => {
+                        position = behind;
+                        break;
+                    }
                     Err(failure) if batches.is_empty() => return Err(failure),
                     // The next call meets it again.
                     Err(_) => break,
                 }
             }
-            Ok(Batches { batches, formats: shared.formats })
+            Ok(Batches { batches, position, formats: shared.formats })
         })
     }
 
@@ -148,10 +163,15 @@ impl Answer for ChangeReader {
 
 /// The bytes of keys and values.
 fn bytes_of(batch: &ChangeBatch) -> usize {
+    let of_bound = |bound: &Bound<Slice>| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key.len(),
+        Bound::Unbounded => 0,
+    };
     let bytes = |change: &Change| match &change.operation {
         ChangeOperation::Put { key, value, .. } => key.len() + value.len(),
         ChangeOperation::Delete { key } => key.len(),
         ChangeOperation::Merge { key, operand, .. } => key.len() + operand.len(),
+        ChangeOperation::DeleteRange { start, end } => of_bound(start) + of_bound(end),
         _ => 0,
     };
     batch.changes.iter().map(bytes).sum()
@@ -160,11 +180,12 @@ fn bytes_of(batch: &ChangeBatch) -> usize {
 /// Batches that were read.
 pub struct Batches {
     batches: Vec<ChangeBatch>,
+    position: u64,
     formats: Formats,
 }
 
 impl Answer for Batches {
-    /// An array of arrays of changes.
+    /// An object of an array of arrays of changes, `batches`, and of the `position` behind them.
     fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
         let mut array = env.create_array(self.batches.len() as u32)?;
         for (index, batch) in self.batches.iter().enumerate() {
@@ -174,7 +195,10 @@ impl Answer for Batches {
             }
             array.set(index as u32, changes)?;
         }
-        Ok(array.to_unknown())
+        let mut object = Object::new(env)?;
+        object.set("batches", array)?;
+        object.set("position", self.position as f64)?;
+        Ok(object.to_unknown())
     }
 }
 

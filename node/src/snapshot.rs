@@ -6,14 +6,23 @@ use parking_lot::Mutex;
 
 /// A snapshot of the engine until it is closed. Reads under way keep it for themselves.
 #[napi]
-pub struct Snapshot(Mutex<Option<esker::Snapshot>>);
+pub struct Snapshot {
+    snapshot: Mutex<Option<esker::Snapshot>>,
+    sequence: u64,
+}
 
 #[napi]
 impl Snapshot {
+    /// The number of the last write that it has.
+    #[napi(getter)]
+    pub fn sequence(&self) -> f64 {
+        self.sequence as f64
+    }
+
     /// Releases it.
     #[napi]
     pub fn close(&self) {
-        let released = self.0.lock().take();
+        let released = self.snapshot.lock().take();
         drop(released);
     }
 }
@@ -21,12 +30,13 @@ impl Snapshot {
 impl Snapshot {
     /// An open one.
     pub fn new(snapshot: esker::Snapshot) -> Snapshot {
-        Snapshot(Mutex::new(Some(snapshot)))
+        let sequence = snapshot.sequence();
+        Snapshot { snapshot: Mutex::new(Some(snapshot)), sequence }
     }
 
     /// What reads read at.
     pub fn reader(&self) -> Result<esker::Snapshot, Failure> {
-        self.0.lock().clone().ok_or_else(Failure::snapshot_not_open)
+        self.snapshot.lock().clone().ok_or_else(Failure::snapshot_not_open)
     }
 }
 

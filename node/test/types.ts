@@ -1,7 +1,12 @@
 // Compiled, and never run: the types of what a program writes. A line below `@ts-expect-error` must
 // not compile.
 
-import { EskerLevel, type BatchOperation, type OpenOptions } from 'esker-level'
+import {
+  EskerLevel,
+  type BatchOperation,
+  type KeyspaceSettings,
+  type OpenOptions
+} from 'esker-level'
 
 async function typed(): Promise<void> {
   const db = new EskerLevel('data')
@@ -32,6 +37,7 @@ async function typed(): Promise<void> {
   await db.batch().put('a', '1').put('b', '2', { ttl: 1000 }).del('c').write({ sync: true })
 
   const snapshot = db.snapshot()
+  const taken: number = snapshot.sequence
   for await (const [key, value] of db.iterator({ gte: 'a', snapshot, highWaterMarkBytes: 1000 })) {
     const pair: [string, string] = [key, value]
     console.log(pair)
@@ -59,18 +65,22 @@ async function typed(): Promise<void> {
       if (change.type === 'put') console.log(change.key.length, change.value.length, kept)
       if (change.type === 'clear') await db.clear(change)
       if (change.type === 'alterKeyspace') console.log(change.formerName, change.ttl)
+      // @ts-expect-error: the name is that of the keyspace, and is no setting
+      if (change.type === 'alterKeyspace') console.log(change.name)
     }
   }
   const id: number = db.keyspaceId
   const more: boolean = (await changes.wait()) || (await changes.wait(1000))
   const next: string | undefined = (await changes.next())?.[0]?.keyspace
-  const was: string | undefined = (await changes.keyspaceSettings(1, changes.position))?.name
+  const settings: KeyspaceSettings | undefined = await changes.keyspaceSettings(1, changes.position)
+  const was = [settings?.name, settings?.comparator, settings?.mergeOperator, settings?.ttl]
   await changes.close()
   const raw = await db.changes<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' })
   const change = (await raw.next())?.[0]
   if (change?.type === 'merge') console.log(change.operand.readUInt8(), change.isFirst)
   const watch = await db.watch('a')
   const written: boolean = await watch.wait(0)
+  await Promise.all([watch[Symbol.asyncDispose](), changes[Symbol.asyncDispose]()])
   await watch.close()
   console.log(id, more, next, was, written, await db.watch())
 
@@ -79,7 +89,7 @@ async function typed(): Promise<void> {
   const name: string | undefined = (await numbers.get(1))?.name
   const sublevel = numbers.sublevel<string, string>('sub', { valueEncoding: 'utf8' })
   await sublevel.put('a', '1')
-  console.log(text, bytes, at, many, is, are, expiry, had, size, property, name)
+  console.log(text, bytes, at, taken, many, is, are, expiry, had, size, property, name)
 
   // @ts-expect-error: a value of another type
   await numbers.put(1, 'ada')

@@ -114,7 +114,8 @@ def open_follower(path: str | bytes | os.PathLike[Any], **options: Any) -> Follo
     """Opens a database that exists for reading behind its writer, in another process or in this one.
 
     `follower.db` is the database as of the last `follower.catch_up()`. It takes no lock, and refuses
-    writes. The options are those of `open`.
+    writes. The options are those of `open`. As a mapping `follower.db` is the keyspace `default`; until
+    the writer has made that, and the follower has caught up, its calls raise `NotFoundError`.
 
     >>> import esker, tempfile
     >>> directory = tempfile.mkdtemp()

@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// An open database. It is a mapping too: its keyspace `default`, which the first use makes.
+/// An open database. It is a mapping too: its keyspace `default`, which the first use makes;
+/// where it is opened for reading only, `NotFoundError` says that there is none yet.
 ///
 /// >>> import esker, tempfile
 /// >>> with esker.open(tempfile.mkdtemp()) as db:
@@ -38,7 +39,7 @@ pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_
     let options = options::database(options)?;
     let db =
         call(py, || if read_only { Db::open_read_only(&directory, options) } else { Db::open(&directory, options) })?;
-    Database::of(py, Open::new(db, directory))
+    Database::of(py, if read_only { Open::reader(db, directory) } else { Open::new(db, directory) })
 }
 
 /// In a process that was forked beside an open database, nothing of the engine can be used.
@@ -76,6 +77,16 @@ impl Database {
     /// The object of an open database.
     pub fn of(py: Python<'_>, open: Arc<Open>) -> PyResult<Py<Database>> {
         let default = KeyspaceHandle::unopened(Arc::clone(&open), DEFAULT);
+        let db = open.db(py)?;
+        // By its name at the first use it would be another one, if it is renamed before that.
+        let existing = call(py, || match db.existing_keyspace(DEFAULT) {
+            Ok(keyspace) => Ok(Some(keyspace)),
+            Err(esker::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        });
+        if let Some(keyspace) = existing? {
+            default.bind(keyspace);
+        }
         Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
     }
 
@@ -117,8 +128,7 @@ impl Database {
                         fifo_bytes = None, comparator = None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
     fn keyspace(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         name: &str,
         create: bool,
         merge_operator: Option<&Bound<'_, PyAny>>,
@@ -127,14 +137,19 @@ impl Database {
         fifo_bytes: Option<u64>,
         comparator: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Keyspace>> {
+        let (py, this) = (slf.py(), slf.get());
         let options = options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes, comparator)?;
-        let keyspace = self.run(py, |db| {
+        let keyspace = this.run(py, |db| {
             if !create {
                 db.existing_keyspace(name)?;
             }
             db.keyspace(name, options)
         })?;
-        Py::new(py, Keyspace::parts(KeyspaceHandle::opened(Arc::clone(&self.open), keyspace)))
+        if name == DEFAULT {
+            // It can be renamed from now on, and stays that of the mapping.
+            default_of(slf).bind(keyspace.clone());
+        }
+        Py::new(py, Keyspace::parts(KeyspaceHandle::opened(Arc::clone(&this.open), keyspace)))
     }
 
     /// The names of the keyspaces.

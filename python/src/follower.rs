@@ -43,7 +43,7 @@ pub fn _open_follower(path: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict
     let directory = crate::arguments::path(path)?;
     let options = options::database(options)?;
     let follower = Owned::new(call(py, || Db::open_follower(&directory, options))?);
-    let open = Open::new(follower.db().clone(), directory);
+    let open = Open::reader(follower.db().clone(), directory);
     let database = Database::of(py, Arc::clone(&open))?;
     Py::new(py, Follower { open, database, follower: Exclusive::new(Some(Arc::new(follower))) })
 }

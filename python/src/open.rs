@@ -24,6 +24,8 @@ pub struct Open {
     running: Mutex<Option<Running>>,
     /// As the program has given it.
     pub path: PathBuf,
+    /// Whether it was opened for reading only, so that it can make no keyspace.
+    is_reader: bool,
 }
 
 /// The databases that are open, for the end of the interpreter. Locked while attached, for as long
@@ -32,10 +34,19 @@ static ALL: Mutex<Vec<Weak<Open>>> = Mutex::new(Vec::new());
 
 impl Open {
     pub fn new(db: Db, path: PathBuf) -> Arc<Open> {
+        Open::with(db, path, false)
+    }
+
+    /// One for reading only: a follower's too.
+    pub fn reader(db: Db, path: PathBuf) -> Arc<Open> {
+        Open::with(db, path, true)
+    }
+
+    fn with(db: Db, path: PathBuf, is_reader: bool) -> Arc<Open> {
         let running = Mutex::new(Some(Running::begin()));
         let (closed, closing) = (AtomicBool::new(false), Mutex::new(false));
         let no_longer_closing = Condvar::new();
-        let open = Arc::new(Open { db: Owned::new(db), closed, closing, no_longer_closing, running, path });
+        let open = Arc::new(Open { db: Owned::new(db), closed, closing, no_longer_closing, running, path, is_reader });
         let mut all = ALL.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&open));
@@ -136,8 +147,8 @@ pub fn _close_all(py: Python<'_>) -> PyResult<()> {
     closed.into_iter().collect()
 }
 
-/// A keyspace of an open database. It is opened at the first use, so that the default keyspace of a
-/// database is made by the first call that needs it.
+/// A keyspace of an open database. One that is missing is opened at the first use, so that the
+/// default keyspace of a database is made by the first call that needs it.
 pub struct KeyspaceHandle {
     pub open: Arc<Open>,
     /// What it was opened by, or is to be.
@@ -155,6 +166,11 @@ impl KeyspaceHandle {
     /// A keyspace to be opened, or made, with the options that it has, or the default ones.
     pub fn unopened(open: Arc<Open>, name: &str) -> Arc<KeyspaceHandle> {
         Arc::new(KeyspaceHandle { open, first_name: name.to_owned(), opened: OnceLock::new() })
+    }
+
+    /// From now on it is this keyspace, whatever its name, unless it is open already.
+    pub fn bind(&self, keyspace: Keyspace) {
+        self.opened.get_or_init(|| Owned::new(keyspace));
     }
 
     /// Its present name. In a process that was forked from the one of the database, the first one:
@@ -180,8 +196,10 @@ impl KeyspaceHandle {
     fn open_now(&self, py: Python<'_>) -> PyResult<&Keyspace> {
         let db = self.open.db(py)?;
         let keyspace = call(py, || match db.existing_keyspace(&self.first_name) {
-            Ok(keyspace) => Ok(keyspace),
-            Err(_) => db.keyspace(&self.first_name, esker::KeyspaceOptions::default()),
+            Err(esker::Error::NotFound { .. }) if !self.open.is_reader => {
+                db.keyspace(&self.first_name, esker::KeyspaceOptions::default())
+            }
+            found => found,
         });
         let keyspace = keyspace?;
         // Another thread may have been first; both have the same keyspace.

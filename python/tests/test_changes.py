@@ -155,6 +155,29 @@ def test_renames(directory: pathlib.Path) -> None:
             reader.keyspaces["former"].rename("written")
 
 
+def test_a_renamed_default_keyspace_stays_that_of_the_database(directory: pathlib.Path) -> None:
+    with esker.open(directory) as db:
+        # Made here, and not used through the database before.
+        default = db.keyspace("default")
+        default[b"a"] = b"1"
+        default.rename("first")
+        assert (db.name, db[b"a"], db.keyspace_names()) == ("first", b"1", ["first"])
+        assert db.id == default.id
+        again = db.keyspace("default")
+        again[b"a"] = b"2"
+        assert db[b"a"] == b"1" and db.keyspace_names() == ["default", "first"]
+    with esker.open(directory) as db:
+        # There from before, and reached through the names.
+        db.keyspaces["default"].rename("second")
+        assert (db.name, db[b"a"], db.keyspace_names()) == ("second", b"2", ["first", "second"])
+        db.keyspace("default")[b"a"] = b"3"
+    with esker.open(directory) as writer, esker.open_follower(directory) as follower:
+        # By another one, before the first use here.
+        writer.rename("third")
+        follower.catch_up()
+        assert (follower.db.name, follower.db[b"a"]) == ("third", b"3")
+
+
 def test_times_beyond_those_of_datetime(kept: esker.Database) -> None:
     sessions = kept.keyspace("sessions", ttl=True)
     changes = kept.changes()

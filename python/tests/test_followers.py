@@ -122,6 +122,30 @@ def test_what_cannot_be_followed(directory: pathlib.Path, tmp_path: pathlib.Path
         esker.Follower()
 
 
+def test_there_is_no_default_keyspace_yet(directory: pathlib.Path) -> None:
+    def missing(db: esker.Database) -> None:
+        calls: list[Callable[[], object]] = [lambda: db[b"a"], lambda: db.get(b"a"), lambda: list(db), lambda: db.id]
+        calls += [lambda: db.put(b"a", b""), lambda: db.merge_operator]
+        for call in calls:
+            with pytest.raises(esker.NotFoundError, match="default"):
+                call()
+        assert (db.name, db.keyspace_names()) == ("default", ["names"])
+
+    with esker.open(directory) as writer:
+        writer.keyspace("names")
+        with esker.open_follower(directory) as follower, esker.open(directory, read_only=True) as reader:
+            missing(follower.db)
+            missing(reader)
+            with follower.db.snapshot() as before:
+                writer[b"a"] = b"1"
+                missing(follower.db)
+                follower.catch_up()
+                assert follower.db[b"a"] == b"1" and b"a" not in before
+            with pytest.raises(esker.ReadOnlyError):
+                follower.db[b"a"] = b"2"
+            missing(reader)
+
+
 def refused(calls: list[Callable[[], object]]) -> None:
     for call in calls:
         with pytest.raises(esker.ClosedError):

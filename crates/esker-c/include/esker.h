@@ -1833,9 +1833,9 @@ esker_code esker_changes_destroy(esker_changes *changes);
 
 /*
  The next committed batch: `*count` operations, in their order, which took effect together. They
- are lent, with all that they refer to, until the next call for this reader or its end. `*count`
- is 0 if there is no more for now; a later call may find more. After a failure the next call
- tries again.
+ are lent, with all that they refer to, until the next `esker_changes_next` for this reader or
+ its end. `*count` is 0 if there is no more for now; a later call may find more. After a failure
+ the next call tries again.
  */
 esker_code esker_changes_next(esker_changes *changes, const esker_change **batch, size_t *count);
 

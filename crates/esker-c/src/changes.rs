@@ -41,9 +41,9 @@ pub extern "C" fn esker_changes_destroy(changes: *mut esker_changes) -> esker_co
 }
 
 /// The next committed batch: `*count` operations, in their order, which took effect together. They
-/// are lent, with all that they refer to, until the next call for this reader or its end. `*count`
-/// is 0 if there is no more for now; a later call may find more. After a failure the next call
-/// tries again.
+/// are lent, with all that they refer to, until the next `esker_changes_next` for this reader or
+/// its end. `*count` is 0 if there is no more for now; a later call may find more. After a failure
+/// the next call tries again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_changes_next(
     changes: *mut esker_changes,

@@ -17,6 +17,14 @@ const collect = async function () {
   }
 }
 
+// A wait that has ended keeps nothing. The reader and the watch are locals of a function that has
+// ended: in the one that forgets they would keep the database to its end.
+const readAndWait = async function (db) {
+  const [changes, watch] = await Promise.all([db.changes(), db.watch('a')])
+  await changes.next()
+  await Promise.all([changes.wait(), watch.wait(0)])
+}
+
 const forget = async function (order) {
   const held = { db: new EskerLevel(location, { keepChanges: { bytes: 1 << 20 } }) }
   await held.db.open()
@@ -29,10 +37,7 @@ const forget = async function (order) {
   held.batch = held.db.batch().put('c', '3')
   held.keys = held.db.keys({ snapshot: held.snapshot })
   await held.iterator.next()
-  // A wait that has ended keeps nothing.
-  const [changes, watch] = await Promise.all([held.db.changes(), held.db.watch('a')])
-  await changes.next()
-  await Promise.all([changes.wait(), watch.wait(0)])
+  await readAndWait(held.db)
   held.db.get('a')
 
   for (const name of order) {
