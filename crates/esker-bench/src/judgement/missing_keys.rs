@@ -141,7 +141,7 @@ pub fn judge(case: &Case<'_>) -> Result<Judgement, String> {
         None if ratio.shows_nothing() => Verdict::NoDifferenceShown,
         _ => held(ratio.shows_nothing()),
     };
-    let direction = all(&open.iter().map(|(_, ratio)| gone(ratio)).collect::<Vec<_>>());
+    let direction = all(open.iter().map(|(_, ratio)| gone(ratio)));
     let magnitude = held(open.iter().all(|(_, ratio)| closed(ratio)));
     let value: Vec<String> = open.iter().map(|(_, ratio)| ratio.short()).collect();
     Ok(case.judged(value.join(", "), direction, magnitude, said.join("; ")))

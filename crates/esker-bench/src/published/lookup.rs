@@ -158,7 +158,7 @@ fn of_query(record: &PublishedRecord, query: &Query<'_>, called: &str, all: &Mea
         let base = base_row.as_ref().and_then(|row| {
             let base = Query { experiment: base_experiment, row, variables: &[], ..*query };
             let rates = all.select(&base).into_iter().filter(|row| row.cell.variant == variant);
-            median(&rates.map(|row| row.record.ops_per_sec).collect::<Vec<_>>())
+            median(rates.map(|row| row.record.ops_per_sec))
         });
         let scale = rows.first().and_then(|row| row.cell.variables.get("scale"));
         let scale = scale.filter(|scale| record.study == "rmw" && scale.as_str() != "1");
@@ -260,15 +260,6 @@ fn about(record: &PublishedRecord, query: &Query<'_>, all: &Measurements<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_published_engine_has_a_counterpart() {
-        assert_eq!(counterpart("LevelDB r39"), ("leveldb", ""));
-        assert_eq!(counterpart("LevelDB 1.23"), ("leveldb", ""));
-        assert_eq!(counterpart("Kyoto Cabinet TreeDB 1.2.67"), ("kyoto", ""));
-        assert_eq!(counterpart("SQLite 3.7.6.3"), ("sqlite", "rowid"));
-        assert_eq!(counterpart("RocksDB 2.6 or a little later"), ("rocksdb", ""));
-    }
 
     #[test]
     fn every_ratio_has_a_baseline() {

@@ -1,7 +1,7 @@
 //! What the device and the operating system have to do with it: LDB-5, LDB-10 and LDB-12.
 
-use super::role::{BASELINE, Role, ratio};
-use crate::judgement::case::{Case, Ratio, all, held};
+use super::{BASELINE, Role, ratio};
+use crate::judgement::case::{Case, Ratio, all, held, rates};
 use crate::judgement::verdict::{Judgement, SURVIVORS, Verdict};
 use crate::report::number::three_digits as number;
 use crate::stats::median;
@@ -25,7 +25,7 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let within = case.threshold("within");
     let close = |ratios: &[Ratio; 2]| held(ratios.iter().all(|ratio| (1.0 / within..=within).contains(&ratio.value)));
     let same = held((order.value - 1.0).abs() < case.threshold("order"));
-    let rate = |row: &str| number(median(&case.rates(SYNC, row, &[])).unwrap_or(0.0));
+    let rate = |row: &str| number(median(case.rates(SYNC, row, &[])).unwrap_or(0.0));
     let mut why = format!("{} synchronous writes a second in key order and {} at random", rate(ROWS[0]), rate(ROWS[1]));
     let role = Role::of(case.engine);
     let beside = match role {
@@ -59,7 +59,7 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let (said, magnitude) = printed_ratios(role);
     why.push_str(&format!("; {said}{here}"));
     let value = format!("{}, {}", rate(ROWS[0]), rate(ROWS[1]));
-    Ok(case.judged(value, all(&[beside, same]), magnitude, why))
+    Ok(case.judged(value, all([beside, same]), magnitude, why))
 }
 
 /// What becomes of the ratios that the page prints.
@@ -92,28 +92,25 @@ fn share_of_device(case: &Case<'_>) -> Option<String> {
 
 pub fn file_systems(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records(SYNC, ROWS[0], &[]);
-    let here = records.first().map_or_else(
-        || "these runs have no synchronous writes".to_owned(),
-        |record| {
-            let rate = median(&case.rates(SYNC, ROWS[0], &[])).unwrap_or(0.0);
+    let here = match (records.first(), median(rates(&records))) {
+        (Some(record), Some(rate)) => {
             format!("these runs are on {} only, {} synchronous writes a second", record.host.file_system, number(rate))
-        },
-    );
+        }
+        _ => "these runs have no synchronous writes".to_owned(),
+    };
     Ok(case.not_testable(String::new(), format!("the claim compares ext3 and ext4 on one disk, and {here}")))
 }
 
 pub fn killed(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records("kill", SURVIVORS, &[]);
     let counts: Vec<(u64, u64)> = records.iter().filter_map(|record| Some((record.found?, record.ops))).collect();
-    let (Some(found), Some(acknowledged)) = (
-        counts.iter().map(|count| count.0).reduce(|a, b| a + b),
-        counts.iter().map(|count| count.1).reduce(|a, b| a + b),
-    ) else {
+    if counts.is_empty() {
         return Err(case.reason("kill", SURVIVORS));
-    };
+    }
     // What was under way when the process died may be there as well.
     let verdict = held(counts.iter().all(|(found, acknowledged)| found >= acknowledged));
-    let (found, acknowledged) = (number(found as f64), number(acknowledged as f64));
+    let sum = |of: fn(&(u64, u64)) -> u64| number(counts.iter().map(of).sum::<u64>() as f64);
+    let (found, acknowledged) = (sum(|count| count.0), sum(|count| count.1));
     let why = format!(
         "of {acknowledged} acknowledged entries {found} were there after the process was killed and the database opened again"
     );

@@ -43,15 +43,13 @@ struct Work {
 
 impl Work {
     fn between(name: String, small: &[&Record], large: &[&Record]) -> Option<Work> {
-        let bytes = |records: &[&Record], of: fn(&Record) -> u64| {
-            median(&records.iter().map(|record| of(record) as f64).collect::<Vec<_>>())
-        };
-        let flushed: fn(&Record) -> u64 = |record| record.counters.flush_bytes;
-        let compacted: fn(&Record) -> u64 = |record| record.counters.compaction_bytes;
+        let flushed = |records: &[&Record]| median(records.iter().map(|record| record.counters.flush_bytes as f64));
+        let compacted =
+            |records: &[&Record]| median(records.iter().map(|record| record.counters.compaction_bytes as f64));
         Some(Work {
             name,
-            flushed: [bytes(small, flushed)?, bytes(large, flushed)?],
-            compacted: [bytes(small, compacted)?, bytes(large, compacted)?],
+            flushed: [flushed(small)?, flushed(large)?],
+            compacted: [compacted(small)?, compacted(large)?],
         })
     }
 

@@ -80,7 +80,7 @@ fn find<'a>(lines: &'a [Line], row: &str, engine: &str) -> Option<&'a Line> {
 fn compare_row(base: &[Line], new: &[Line], before: &Line, after: &Line, names: &[&str], max_loss: f64) -> Compared {
     let figure = |lines: &[Line], own: &Line| {
         let others: Vec<&Line> = names.iter().filter_map(|name| find(lines, &own.row, name)).collect();
-        let mean = geometric_mean(&others.iter().map(|line| line.micros_per_op).collect::<Vec<_>>());
+        let mean = geometric_mean(others.iter().map(|line| line.micros_per_op));
         let count = others.len().max(1) as f64;
         let noise: f64 = others.iter().map(|line| (half_spread(line) / count).powi(2)).sum();
         (own.micros_per_op / mean.unwrap_or(1.0), half_spread(own).powi(2) + noise)
