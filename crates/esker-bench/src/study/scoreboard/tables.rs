@@ -8,7 +8,8 @@ use crate::report::engine_style::OURS;
 use crate::report::groups::{Group, Groups, Peer, REFERENCE_PEER, Ratio};
 use crate::report::measured::{Measured, distinct};
 use crate::report::number::short;
-use crate::report::render::{csv, text};
+use crate::report::render::csv::{self, Columns};
+use crate::report::render::text;
 
 /// All tables as text, with what their marks mean.
 pub fn text(groups: &Groups, lines: &[Line], means: &[Means]) -> String {
@@ -125,46 +126,16 @@ fn totals(lines: &[Line], engines: &[&str]) -> Option<Table> {
     measured.then(|| Table::new("", "most of all rows, MiB", columns(engines.iter().copied()), rows))
 }
 
-/// A column of the CSV.
-type Figure = (&'static str, fn(&Line) -> String);
-
-const CSV: [Figure; 25] = [
-    ("row", |line| line.row.clone()),
-    ("engine", |line| line.engine.clone()),
-    ("engine_version", |line| line.engine_version.clone()),
-    ("threads", |line| line.threads.to_string()),
-    ("repetitions", |line| line.repetitions.to_string()),
-    ("ops", |line| line.ops.to_string()),
-    ("micros_per_op", |line| format!("{:.4}", line.micros_per_op)),
-    ("min", |line| format!("{:.4}", line.min)),
-    ("max", |line| format!("{:.4}", line.max)),
-    ("interval_low", |line| format!("{:.4}", line.interval_low)),
-    ("interval_high", |line| format!("{:.4}", line.interval_high)),
-    ("ratio_to_best_peer", |line| optional(line.ratio_to_best_peer, 4)),
-    ("best_peer", |line| line.best_peer.clone().unwrap_or_default()),
-    ("ratio_to_rocksdb", |line| optional(line.ratio_to_rocksdb, 4)),
-    ("p99_us", |line| line.p99_us.to_string()),
-    ("p999_us", |line| line.p999_us.to_string()),
-    ("max_us", |line| line.max_us.to_string()),
-    ("disk_bytes", |line| line.disk_bytes.to_string()),
-    ("peak_disk_bytes", |line| line.peak_disk_bytes.to_string()),
-    ("settled_disk_bytes", |line| optional(line.settled_disk_bytes, 0)),
-    ("rss_peak_bytes", |line| line.rss_peak_bytes.to_string()),
-    ("rss_anonymous_peak_bytes", |line| line.rss_anonymous_peak_bytes.to_string()),
-    ("writer_ops_per_sec", |line| optional(line.writer_ops_per_sec, 0)),
-    ("message", |line| line.message.clone()),
-    ("short_load", |line| line.short_load.clone().unwrap_or_default()),
-];
-
-fn optional(figure: Option<f64>, decimals: usize) -> String {
-    figure.map_or_else(String::new, |figure| format!("{figure:.decimals$}"))
-}
+const CSV: Columns = Columns(
+    "row engine engine_version threads repetitions ops micros_per_op:4 min:4 max:4 interval_low:4 interval_high:4 \
+     ratio_to_best_peer:4 best_peer ratio_to_rocksdb:4 p99_us p999_us max_us disk_bytes peak_disk_bytes \
+     settled_disk_bytes:0 rss_peak_bytes rss_anonymous_peak_bytes writer_ops_per_sec:0 message short_load",
+);
 
 /// The lines as CSV, with a header.
 pub fn comma_separated(lines: &[Line]) -> String {
-    let header = csv::line(CSV.iter().map(|(name, _)| name.to_string()));
-    let line = |line: &Line| csv::line(CSV.iter().map(|(_, text)| text(line)));
-    std::iter::once(header).chain(lines.iter().map(line)).collect()
+    let lines = lines.iter().map(|line| csv::line(CSV.row(line)));
+    std::iter::once(csv::line(CSV.header())).chain(lines).collect()
 }
 
 #[cfg(test)]
@@ -204,7 +175,10 @@ mod tests {
             assert!(table.contains(part), "{part}: {table}");
         }
         assert!(table.lines().any(|line| line.starts_with("readseq") && line.contains("123")), "{table}");
-        assert_eq!(comma_separated(&summarize(&groups(&records))).lines().count(), 4);
+        let mut lines = summarize(&groups(&records));
+        assert_eq!(comma_separated(&lines).lines().count(), 4);
+        lines[0].short_load = Some("fillseq".into());
+        assert!(CSV.are_of(&lines[0]));
         let single = shown(&records[..2]);
         assert!(single.contains("of one repetition") && !single.contains("edian") && !single.contains('~'), "{single}");
     }
