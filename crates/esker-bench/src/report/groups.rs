@@ -260,16 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn thread_counts_are_separate_groups() {
-        let mut other = record("esker", 1, 3.0);
-        other.threads = 4;
-        let records = [record("esker", 1, 2.0), other];
-        let groups = Groups::of(&records);
-        assert_eq!(groups.label(&groups.groups[0]), "fillrandom, 1 thread");
-        assert_eq!(groups.label(&groups.groups[1]), "fillrandom, 4 threads");
-    }
-
-    #[test]
     fn a_peer_of_another_durability_is_not_compared() {
         let mut records = [record("esker", 1, 5.0), record("lmdb", 1, 1.0), record("redb", 1, 10.0)];
         records[0].durability = Some(Durability::Device);

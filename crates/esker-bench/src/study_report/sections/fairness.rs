@@ -1,7 +1,7 @@
 //! What broke a rule of fairness, each where the page marks it.
 
 use super::super::findings::{Findings, Violation};
-use crate::report::blocks::{Block, Column, Line, Section, Table};
+use crate::report::blocks::{Block, Line, Section, Table, TableOf};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{distinct, engine_name, entry, setting};
 use std::collections::BTreeSet;
@@ -27,11 +27,7 @@ pub fn section(findings: &Findings) -> Option<Section> {
         ));
     }
     if !violations.is_empty() {
-        let mut columns: Vec<Column> = ["study", "experiment", "what", "rows", "setting"].map(Column::words).into();
-        columns.push(Column::number("figures"));
-        let lines = alike(violations);
-        let lines = lines.iter().map(|alike| line(alike));
-        let table = Table::new("What broke a rule, and in how many figures.", "engine", columns, lines);
+        let table = table(&alike(violations));
         let warning = format!(
             "{} figures are marked with \u{2021}: what they were measured under is not what the others were.",
             violations.len()
@@ -54,22 +50,31 @@ fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
     found
 }
 
-fn line(alike: &[&(String, Violation)]) -> Line {
-    let (study, first) = alike[0];
-    let settings = distinct(alike.iter().map(|(_, violation)| setting(&violation.variables)));
-    let rows = distinct(alike.iter().map(|(_, violation)| violation.row.as_str()));
-    let cells = vec![
-        study.clone().into(),
-        first.experiment.clone().into(),
-        first.reason.clone().into(),
-        rows.join(", ").into(),
-        match settings.as_slice() {
-            [one] => one.clone().into(),
-            many => format!("{} settings", many.len()).into(),
-        },
-        alike.len().to_string().into(),
-    ];
-    Line::of(&first.engine, engine_name(&first.engine, &first.variant), cells)
+fn table(alike: &[Vec<&(String, Violation)>]) -> Table {
+    let first = |alike: &Vec<&'_ (String, Violation)>| alike[0].1.clone();
+    let name = |alike: &Vec<&(String, Violation)>| {
+        let Violation { engine, variant, .. } = first(alike);
+        Line::of(&engine, engine_name(&engine, &variant))
+    };
+    let rows = |alike: &Vec<&(String, Violation)>| {
+        distinct(alike.iter().map(|(_, violation)| violation.row.as_str())).join(", ")
+    };
+    let settings = |alike: &Vec<&(String, Violation)>| match distinct(
+        alike.iter().map(|(_, violation)| setting(&violation.variables)),
+    )
+    .as_slice()
+    {
+        [one] => one.clone(),
+        many => format!("{} settings", many.len()),
+    };
+    TableOf::new("What broke a rule, and in how many figures.", "engine", alike, name)
+        .words("study", |alike| alike[0].0.clone())
+        .words("experiment", |alike| first(alike).experiment)
+        .words("what", |alike| first(alike).reason)
+        .words("rows", rows)
+        .words("setting", settings)
+        .number("figures", |alike| alike.len().to_string())
+        .done()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::super::findings::Findings;
 use crate::engine::Tree;
 use crate::record::Record;
-use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table, Whose};
+use crate::report::blocks::{Bar, Block, Chart, Field, Line, Look, Section, Table, TableOf, Whose};
 use crate::report::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
 use crate::report::number;
 use crate::stats;
@@ -40,16 +40,17 @@ pub fn experiment(name: &str, heading: &str, all: &[&Measured<'_>], findings: &F
 
 /// The table of an experiment; nothing if nothing was measured.
 pub fn tables(name: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Block> {
-    let (rows, chosen) = choose(name, all);
-    if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&rows, &chosen, findings))] }
+    let (_, chosen) = choose(name, all);
+    if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&chosen, findings))] }
 }
 
-/// The rows of an experiment in the order in which they were made, and what was measured in that of
-/// their variables.
+/// The rows of an experiment in the order in which they were made, and what was measured: row by
+/// row, in the order of the variables.
 fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a Measured<'b>>) {
     let mut chosen: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == name).collect();
     let rows = distinct(chosen.iter().map(|measured| measured.key.row.clone()));
-    chosen.sort_by(|one, two| order(&one.key, &two.key));
+    let row_of = |measured: &Measured| rows.iter().position(|row| *row == measured.key.row);
+    chosen.sort_by(|one, two| row_of(one).cmp(&row_of(two)).then_with(|| order(&one.key, &two.key)));
     (rows, chosen)
 }
 
@@ -198,7 +199,7 @@ fn verified(measured: &Measured<'_>) -> Option<String> {
 fn laid_out(measured: &Measured<'_>, of: impl Fn(&Tree) -> Option<u64>) -> Option<String> {
     let median = |tree: fn(&Record) -> Option<&Tree>| {
         let told = measured.ran.iter().filter_map(|record| tree(record).and_then(&of));
-        stats::median(&told.map(|count| count as f64).collect::<Vec<_>>()).map(number::whole)
+        stats::median(told.map(|count| count as f64)).map(number::whole)
     };
     let left = median(|record| record.tree.as_ref())?;
     let before = median(|record| record.tree_before.as_ref()).unwrap_or(number::ABSENT.to_string());
@@ -252,25 +253,11 @@ fn comparisons(record: &Record) -> f64 {
 }
 
 /// Everything that was taken, rows in their order, and within each by variables and engines.
-fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Table {
+fn table(chosen: &[&Measured<'_>], findings: &Findings) -> Table {
     let variables: BTreeSet<&String> = chosen.iter().flat_map(|measured| measured.key.variables.keys()).collect();
     let shown: Vec<&Figure> =
         FIGURES.iter().filter(|(_, figure)| chosen.iter().any(|measured| figure(measured).is_some())).collect();
     let noted = chosen.iter().any(|measured| !measured.messages().is_empty());
-    let mut columns = vec![Column::words("engine")];
-    columns.extend(variables.iter().map(|name| Column::number(readable(name))));
-    columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
-    columns.extend(noted.then(|| Column::words("says")));
-    let mut lines = Vec::new();
-    for row in rows {
-        for measured in chosen.iter().filter(|measured| measured.key.row == *row) {
-            let mut cells: Vec<Field> = vec![(measured.key.engine_name() + &findings.mark(measured)).into()];
-            cells.extend(variables.iter().map(|name| Field::from(readable_value(measured.key.variable(name)))));
-            cells.extend(shown.iter().map(|(_, figure)| Field::from(figure(measured))));
-            cells.extend(noted.then(|| message(measured)));
-            lines.push(Line::of(&measured.key.engine, row, cells));
-        }
-    }
     let has = |name: &str| shown.iter().any(|(figure, _)| *figure == name);
     let repeated = chosen.iter().any(|measured| measured.ran.len() > 1);
     let caption = if repeated {
@@ -280,7 +267,19 @@ fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Tabl
     };
     let explained = EXPLAINED.iter().filter(|(name, _)| has(name)).map(|(_, explanation)| *explanation);
     let caption = std::iter::once(caption).chain(explained).collect::<Vec<_>>().join(" ");
-    Table::new(caption, "row", columns, lines)
+    let name = |measured: &&Measured| Line::of(&measured.key.engine, &measured.key.row);
+    let mut table = TableOf::new(caption, "row", chosen, name)
+        .words("engine", |measured| measured.key.engine_name() + &findings.mark(measured));
+    for variable in variables {
+        table = table.number(readable(variable), |measured| readable_value(measured.key.variable(variable)));
+    }
+    for (figure, text) in shown {
+        table = table.number(*figure, |measured| text(measured));
+    }
+    if noted {
+        table = table.words("says", |measured| message(measured));
+    }
+    table.done()
 }
 
 /// What a measurement says, marked where it says that something did not hold.

@@ -1,7 +1,7 @@
 //! The verdict on every hypothesis.
 
 use super::super::findings::{Findings, Judgement, Verdict, claim};
-use crate::report::blocks::{Block, Column, Field, Line, Look, Section, Table};
+use crate::report::blocks::{Block, Field, Line, Look, Section, TableOf};
 use crate::report::measured::{distinct, engine_name};
 
 /// The section; none if nothing was judged.
@@ -32,19 +32,15 @@ pub fn section(findings: &Findings) -> Option<Section> {
 }
 
 fn table(caption: &str, judgements: &[&Judgement]) -> Block {
-    let line = |judgement: &&Judgement| {
-        let cells = vec![
-            claim(&judgement.hypothesis).into(),
-            engine_name(&judgement.engine, "").into(),
-            judgement.value.clone().into(),
-            verdict(judgement.direction),
-            verdict(judgement.magnitude),
-            judgement.why.clone().into(),
-        ];
-        Line::of(&judgement.engine, &judgement.hypothesis, cells)
-    };
-    let columns = ["claim", "engine", "value", "direction", "magnitude", "why"].map(Column::words);
-    Block::Table(Table::new(caption, "hypothesis", columns, judgements.iter().map(line)))
+    let name = |judgement: &&Judgement| Line::of(&judgement.engine, &judgement.hypothesis);
+    let table = TableOf::new(caption, "hypothesis", judgements, name)
+        .words("claim", |judgement| claim(&judgement.hypothesis))
+        .words("engine", |judgement| engine_name(&judgement.engine, ""))
+        .words("value", |judgement| judgement.value.clone())
+        .words("direction", |judgement| verdict(judgement.direction))
+        .words("magnitude", |judgement| verdict(judgement.magnitude))
+        .words("why", |judgement| judgement.why.clone());
+    Block::Table(table.done())
 }
 
 fn verdict(verdict: Verdict) -> Field {

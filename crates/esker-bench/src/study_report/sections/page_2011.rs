@@ -130,7 +130,7 @@ fn note(measured: &Measured<'_>, base: &Measured<'_>) -> String {
     let Some((rate, base_rate)) = measured.rate().zip(base.rate()) else { return String::new() };
     let rates = |of: &Measured<'_>| of.figures(|record| record.ops_per_sec);
     let interval = bootstrap_ratio_interval(&rates(measured), &rates(base), SEED)
-        .map_or_else(String::new, |(low, high)| format!(" [{} to {}]", number::ratio(low), number::ratio(high)));
+        .map_or_else(String::new, |interval| format!(" [{}]", number::interval(interval)));
     format!("({} baseline{interval})", number::ratio(rate / base_rate))
 }
 

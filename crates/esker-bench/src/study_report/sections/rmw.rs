@@ -3,7 +3,7 @@
 
 use super::super::findings::{Findings, engine_of};
 use super::generic::{self};
-use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table, Whose};
+use crate::report::blocks::{Bar, Block, Chart, Field, Line, Section, Table, TableOf, Whose};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{Key, Measured, distinct, entry, order};
 use crate::report::number;
@@ -120,54 +120,40 @@ fn published_bars(experiment: &str, findings: &Findings) -> Vec<Bar> {
 
 /// Updating, merging, and how many times as fast merging is.
 fn table(pairs: &[Pair<'_, '_>], all: &[&Measured<'_>], findings: &Findings) -> Table {
-    let columns = [
-        "update \u{b5}s/op (wall)",
-        "update time",
-        "merge \u{b5}s/op (wall)",
-        "merge time",
-        "speed-up",
-        "95 % interval",
-        "found",
-    ];
-    let mut columns: Vec<Column> = columns.into_iter().map(Column::number).collect();
-    columns.insert(0, Column::words("setting"));
-    columns.push(Column::words("every counter verified"));
-    let mut lines: Vec<Line> = published_line(findings).into_iter().collect();
     let mut sorted: Vec<&Pair> = pairs.iter().collect();
     sorted.sort_by(|one, two| one.key.experiment.cmp(&two.key.experiment).then_with(|| order(&one.key, &two.key)));
-    lines.extend(sorted.into_iter().map(|pair| line(pair, all, findings)));
     let caption = "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
                    the rate of merging over that of updating.";
-    Table::new(caption, "engine", columns, lines)
-}
-
-fn line(pair: &Pair<'_, '_>, all: &[&Measured<'_>], findings: &Findings) -> Line {
-    let micros = |side: Option<&Measured>| Field::from(side.and_then(|m| m.micros()).map(number::figure));
-    let time = |side: Option<&Measured>| Field::from(side.and_then(|m| m.median(|r| r.wall_s)).map(duration));
-    let rates = |side: Option<&Measured>| side.map(|m| m.figures(|r| r.ops_per_sec)).unwrap_or_default();
-    let (merges, updates) = (rates(pair.merge), rates(pair.update));
-    let speed_up = stats::median(&merges).zip(stats::median(&updates)).map(|(merge, update)| merge / update);
-    let interval = stats::bootstrap_ratio_interval(&merges, &updates, BOOTSTRAP_SEED)
-        .map(|(low, high)| format!("{} to {}", number::ratio(low), number::ratio(high)));
-    let found = pair.update.and_then(|m| m.ran.iter().find_map(|record| Some((record.found?, record.num))));
-    let mark = [pair.update, pair.merge].into_iter().flatten().map(|m| findings.mark(m)).find(|mark| !mark.is_empty());
-    let found = found.map(|(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64)));
-    let cells = vec![
-        title(&pair.key).into(),
-        micros(pair.update),
-        time(pair.update),
-        micros(pair.merge),
-        time(pair.merge),
-        speed_up.map(number::ratio).into(),
-        interval.into(),
-        found.into(),
-        verified(&pair.key, all),
-    ];
-    Line::of(&pair.key.engine, pair.key.engine_name() + mark.as_deref().unwrap_or_default(), cells)
+    let name = |pair: &&Pair| {
+        let marks = [pair.update, pair.merge].into_iter().flatten().map(|side| findings.mark(side));
+        let mark = marks.reduce(|one, two| if one.is_empty() { two } else { one });
+        Line::of(&pair.key.engine, pair.key.engine_name() + &mark.unwrap_or_default())
+    };
+    let micros = |side: Option<&Measured>| side.and_then(Measured::micros).map(number::figure);
+    let time = |side: Option<&Measured>| side.and_then(|side| side.median(|record| record.wall_s)).map(duration);
+    let rates = |side: Option<&Measured>| side.map(|side| side.figures(|r| r.ops_per_sec)).unwrap_or_default();
+    let speed_up = |pair: &Pair| Some(stats::median(rates(pair.merge))? / stats::median(rates(pair.update))?);
+    let interval =
+        |pair: &Pair| stats::bootstrap_ratio_interval(&rates(pair.merge), &rates(pair.update), BOOTSTRAP_SEED);
+    let found = |pair: &Pair| pair.update?.ran.iter().find_map(|record| Some((record.found?, record.num)));
+    let of_num = |(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64));
+    let mut table = TableOf::new(caption, "engine", &sorted, name)
+        .words("setting", |pair| title(&pair.key))
+        .number("update \u{b5}s/op (wall)", |pair| micros(pair.update))
+        .number("update time", |pair| time(pair.update))
+        .number("merge \u{b5}s/op (wall)", |pair| micros(pair.merge))
+        .number("merge time", |pair| time(pair.merge))
+        .number("speed-up", |pair| speed_up(pair).map(number::ratio))
+        .number("95 % interval", |pair| interval(pair).map(number::interval))
+        .number("found", |pair| found(pair).map(of_num))
+        .words("every counter verified", |pair| verified(&pair.key, all))
+        .done();
+    table.lines.splice(0..0, published_line(findings));
+    table
 }
 
 /// What the rows that look at everything afterwards say.
-fn verified(key: &Key, all: &[&Measured<'_>]) -> Field {
+fn verified(key: &Key, all: &[&Measured<'_>]) -> String {
     let of_pair = |measured: &&&Measured| {
         let mut other = measured.key.clone();
         other.variables.remove(BENCHMARK);
@@ -176,7 +162,7 @@ fn verified(key: &Key, all: &[&Measured<'_>]) -> Field {
     };
     let said = all.iter().filter(of_pair).map(|measured| format!("{}: {}", measured.key.row, measured.messages()));
     let said: Vec<String> = said.collect();
-    if said.is_empty() { "not verified".into() } else { said.join("; ").into() }
+    if said.is_empty() { "not verified".into() } else { said.join("; ") }
 }
 
 fn published_line(findings: &Findings) -> Option<Line> {
