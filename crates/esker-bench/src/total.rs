@@ -85,8 +85,8 @@ fn worst_and_median_second(series: &[u64]) -> Option<(f64, f64)> {
         return None;
     }
     let worst = whole.windows(per_second).map(|window| window.iter().sum::<u64>()).min()?;
-    let seconds = whole.chunks_exact(per_second).map(|window| window.iter().sum::<u64>() as f64);
-    Some((worst as f64, crate::stats::median(seconds)?))
+    let seconds: Vec<f64> = whole.chunks_exact(per_second).map(|window| window.iter().sum::<u64>() as f64).collect();
+    Some((worst as f64, crate::stats::median(&seconds)?))
 }
 
 fn percentiles(histogram: &Histogram<u64>) -> Percentiles {

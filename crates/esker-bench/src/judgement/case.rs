@@ -58,7 +58,7 @@ impl<'a> Case<'a> {
         let rows = self.measured.rows_of_one_variant(&self.query(experiment, row, variables), num);
         for row in &rows {
             let of_row = |reason: &String| format!("{} {}: {reason}", self.engine, row.record.row);
-            self.notes.borrow_mut().extend(self.measured.notes(row).iter().map(of_row));
+            self.notes.borrow_mut().extend(row.notes.iter().map(of_row));
         }
         rows.into_iter().map(|row| row.record).collect()
     }

@@ -56,6 +56,17 @@ pub struct PublishedRecord {
     pub note: String,
 }
 
+/// Ratios that differ by more than this do not follow from the figures.
+const RATIO_TOLERANCE: f64 = 0.05;
+
+impl PublishedRecord {
+    /// The ratio that is shown, and the one that the figures give where that is another.
+    pub fn ratios(&self) -> (Option<f64>, Option<f64>) {
+        let is_another = |two: &f64| self.published_ratio.is_some_and(|one| (one / two - 1.0).abs() > RATIO_TOLERANCE);
+        (self.published_ratio, self.recomputed_ratio.filter(is_another))
+    }
+}
+
 /// Where the published figures contradict each other, or what is said of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConsistencyCheck {

@@ -142,7 +142,7 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
 
 /// The rows of one engine, one result for each of its variants.
 fn of_query(record: &PublishedRecord, query: &Query<'_>, called: &str, all: &Measurements<'_>) -> Vec<Measured> {
-    let mut by_variant: BTreeMap<&str, Vec<Row<'_>>> = BTreeMap::new();
+    let mut by_variant: BTreeMap<&str, Vec<&Row<'_>>> = BTreeMap::new();
     for row in all.select(query) {
         // An experiment on another file system answers nothing about ext4.
         if record.experiment != "ext4" || row.record.host.file_system == "ext4" {

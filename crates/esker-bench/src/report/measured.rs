@@ -45,8 +45,8 @@ impl Key {
 }
 
 /// Variables in a line: `threads 10, scale 1/100`; empty if there are none.
-pub fn setting(variables: &BTreeMap<String, String>) -> String {
-    variables.iter().map(|(name, value)| setting_of(name, value)).collect::<Vec<_>>().join(", ")
+pub fn setting<'v>(variables: impl IntoIterator<Item = (&'v String, &'v String)>) -> String {
+    variables.into_iter().map(|(name, value)| setting_of(name, value)).collect::<Vec<_>>().join(", ")
 }
 
 /// One variable with its value: `write buffer 2 MiB`; of `variant` the value alone.
@@ -95,6 +95,8 @@ pub struct Measured<'a> {
     pub skipped: Option<&'a str>,
     /// The load that ended early, if one did: the database of a repetition held fewer entries.
     pub short_load: Option<&'a str>,
+    /// Whether a repetition broke a rule of fairness.
+    pub broke_rule: bool,
 }
 
 impl<'a> Measured<'a> {
@@ -117,6 +119,13 @@ impl Measured<'_> {
     /// The mark of its figures, if they have one.
     pub fn mark(&self) -> &'static str {
         if self.short_load.is_some() { SHORT } else { "" }
+    }
+
+    /// What stands behind its name: a double dagger if it broke a rule, and the mark of its figures.
+    pub fn marks(&self) -> String {
+        let broke_rule = if self.broke_rule { "\u{2021}" } else { "" };
+        let marks = [broke_rule, self.mark()].into_iter().filter(|mark| !mark.is_empty());
+        marks.map(|mark| format!(" {mark}")).collect()
     }
 
     /// The durability class of its writes.

@@ -3,7 +3,6 @@
 
 use crate::judgement::judge;
 use crate::published::{DATA, compare};
-use crate::report::measured::Measured;
 use crate::study::fairness::violations;
 use crate::study::grid::StudyRun;
 
@@ -40,21 +39,6 @@ impl Findings {
         let wanted =
             move |compared: &&Compared| compared.record.study == study && compared.record.experiment == experiment;
         self.compared.iter().filter(wanted)
-    }
-
-    /// What stands behind the name of a measurement: a double dagger if it broke a rule, and the
-    /// mark of what was measured on fewer entries.
-    pub fn mark(&self, measured: &Measured<'_>) -> String {
-        let key = &measured.key;
-        let broke = |(study, violation): &(String, Violation)| {
-            *study == key.study
-                && violation.experiment == key.experiment
-                && violation.row == key.row
-                && (&violation.engine, &violation.variant) == (&key.engine, &key.variant)
-                && violation.variables == key.variables
-        };
-        let marks = [if self.violations.iter().any(broke) { "\u{2021}" } else { "" }, measured.mark()];
-        marks.into_iter().filter(|mark| !mark.is_empty()).map(|mark| format!(" {mark}")).collect()
     }
 }
 

@@ -15,7 +15,7 @@ pub fn processors(case: &Case<'_>) -> Result<Judgement, String> {
     let of_study =
         case.measured.rows().iter().filter(|row| row.study == case.hypothesis.study && row.cell.engine == case.engine);
     let used = |record: &Record| (record.cpu_user_s + record.cpu_sys_s) / record.wall_s;
-    let rows = of_study.filter(|row| row.record.wall_s >= SHORTEST_S).map(|row| (used(row.record), *row));
+    let rows = of_study.filter(|row| row.record.wall_s >= SHORTEST_S).map(|row| (used(row.record), row));
     let Some((most, row)) = rows.max_by(|a, b| a.0.total_cmp(&b.0)) else {
         return Err(format!("these runs hold no row of {} of the page that took {SHORTEST_S} s", case.engine));
     };

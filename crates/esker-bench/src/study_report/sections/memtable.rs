@@ -28,7 +28,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     let grid: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == GRID).collect();
     for row in GRID_ROWS {
         let mut maps: Vec<HeatMap> = published(row, findings).into_iter().collect();
-        maps.extend(measured(row, &grid, findings));
+        maps.extend(measured(row, &grid));
         if !maps.is_empty() {
             blocks.extend([Block::Title(row.to_string()), Block::Maps(maps)]);
         }
@@ -41,10 +41,10 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             "why" => "why readrandom is slower after fillrandom",
             other => other,
         };
-        blocks.extend(generic::experiment(&experiment, heading, all, findings));
+        blocks.extend(generic::experiment(&experiment, heading, all));
     }
     if !grid.is_empty() {
-        blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all, findings)));
+        blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all)));
     }
     blocks.extend(other_figures::block(STUDY, all));
     Section::new("study-memtable", "Write buffer and file size", blocks)
@@ -60,12 +60,12 @@ fn published(row: &str, findings: &Findings) -> Option<HeatMap> {
 }
 
 /// A map for each engine.
-fn measured(row: &str, grid: &[&Measured<'_>], findings: &Findings) -> Vec<HeatMap> {
+fn measured(row: &str, grid: &[&Measured<'_>]) -> Vec<HeatMap> {
     let of_row: Vec<&Measured> = grid.iter().copied().filter(|measured| measured.key.row == row).collect();
     let map_of = |(engine, variant): (&str, &str)| {
         let own = |key: &Key| key.engine == engine && key.variant == variant;
         let of_engine: Vec<&&Measured> = of_row.iter().filter(|measured| own(&measured.key)).collect();
-        let mark = of_engine.iter().map(|measured| findings.mark(measured)).find(|mark| !mark.is_empty());
+        let mark = of_engine.iter().map(|measured| measured.marks()).find(|mark| !mark.is_empty());
         let timed = of_engine.iter().filter_map(|measured| Some((measured.key.variables.clone(), measured.micros()?)));
         let title = format!("{}{}, {row}", engine_name(engine, variant), mark.unwrap_or_default());
         map(title, false, &timed.collect::<Vec<_>>())

@@ -29,7 +29,7 @@ pub fn all(runs: &[StudyRun], findings: &Findings) -> Vec<Section> {
             "memtable" => memtable::section(&of_study, findings),
             "leveldb-2011" => page_2011::section(&of_study, findings),
             "rmw" => rmw::section(&of_study, findings),
-            _ => generic::section(&study, title(runs, &study), &of_study, findings),
+            _ => generic::section(&study, title(runs, &study), &of_study),
         });
     }
     sections.extend(judgement::section(findings));

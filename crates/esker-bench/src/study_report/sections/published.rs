@@ -7,9 +7,6 @@ use crate::report::engine_style::{display_name, rank};
 use crate::report::measured::distinct;
 use crate::report::number;
 
-/// Ratios that differ by more than this do not follow from the figures.
-const RATIO_TOLERANCE: f64 = 0.05;
-
 /// The section; none if there are no published records to compare with.
 pub fn section(findings: &Findings) -> Option<Section> {
     let compared = &findings.compared;
@@ -71,12 +68,11 @@ fn table(study: &str, compared: &[&Compared]) -> Table {
 
 /// The figure with its ratio to the baseline, and what the figures give where that is another.
 fn published(record: &PublishedRecord) -> String {
-    match (record.published_ratio, record.recomputed_ratio) {
-        (Some(one), Some(two)) if (one / two - 1.0).abs() > RATIO_TOLERANCE => {
-            format!("{} ({}; recomputed {})", plain(record.figure), number::ratio(one), number::ratio(two))
-        }
-        (Some(one), _) => format!("{} ({})", plain(record.figure), number::ratio(one)),
-        _ => plain(record.figure),
+    let figure = plain(record.figure);
+    match record.ratios() {
+        (Some(one), Some(two)) => format!("{figure} ({}; recomputed {})", number::ratio(one), number::ratio(two)),
+        (Some(one), None) => format!("{figure} ({})", number::ratio(one)),
+        (None, _) => figure,
     }
 }
 

@@ -35,9 +35,9 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     for experiment in distinct(all.iter().map(|measured| measured.key.experiment.clone())) {
         if pairs.iter().any(|pair| pair.key.experiment == experiment) {
             let line = format!("Every row of {experiment}, with latencies");
-            blocks.push(Block::Folded(line, generic::tables(&experiment, all, findings)));
+            blocks.push(Block::Folded(line, generic::tables(&experiment, all)));
         } else {
-            blocks.extend(generic::experiment(&experiment, &experiment, all, findings));
+            blocks.extend(generic::experiment(&experiment, &experiment, all));
         }
     }
     Section::new("study-rmw", "Read-modify-write", blocks)
@@ -77,7 +77,7 @@ fn charts(pairs: &[Pair<'_, '_>], findings: &Findings) -> Option<Block> {
         let same_work = experiments.into_iter().find(|experiment| OF_THE_SAME_WORK.contains(experiment));
         let published = same_work.map(|experiment| published_bars(experiment, findings)).into_iter().flatten();
         let measured = of_chart.iter().flat_map(|pair| [pair.update, pair.merge].into_iter().flatten());
-        let bars = published.chain(measured.map(|measured| bar(measured, findings))).collect();
+        let bars = published.chain(measured.map(bar)).collect();
         Chart { title: title.clone(), bars, full: None }
     };
     let charts: Vec<Chart> = titles.iter().map(chart).collect();
@@ -88,8 +88,8 @@ fn title(key: &Key) -> String {
     format!("{}: {}", key.experiment, key.setting())
 }
 
-fn bar(measured: &Measured<'_>, findings: &Findings) -> Bar {
-    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(measured));
+fn bar(measured: &Measured<'_>) -> Bar {
+    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, measured.marks());
     measured.bar(name, "ops/sec", measured.median(|record| record.wall_s).map(duration).unwrap_or_default())
 }
 
@@ -125,7 +125,7 @@ fn table(pairs: &[Pair<'_, '_>], all: &[&Measured<'_>], findings: &Findings) -> 
     let caption = "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
                    the rate of merging over that of updating.";
     let name = |pair: &&Pair| {
-        let marks = [pair.update, pair.merge].into_iter().flatten().map(|side| findings.mark(side));
+        let marks = [pair.update, pair.merge].into_iter().flatten().map(|side| side.marks());
         let mark = marks.reduce(|one, two| if one.is_empty() { two } else { one });
         Line::of(&pair.key.engine, pair.key.engine_name() + &mark.unwrap_or_default())
     };
