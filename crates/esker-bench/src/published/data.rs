@@ -186,6 +186,11 @@ pub const GRID_MIB: [&str; 5] = ["2", "4", "8", "16", "32"];
 pub type Grid = [[f64; 5]; 5];
 
 impl Data {
+    /// The published records of an experiment.
+    pub fn published<'a>(&'a self, study: &'a str, experiment: &'a str) -> impl Iterator<Item = &'a PublishedRecord> {
+        self.records.iter().filter(move |record| record.study == study && record.experiment == experiment)
+    }
+
     /// The published grid of a row; none if a cell of it is missing.
     pub fn grid(&self, row: &str) -> Option<Grid> {
         let mut grid = [[f64::NAN; 5]; 5];

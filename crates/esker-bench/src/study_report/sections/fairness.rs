@@ -1,16 +1,26 @@
 //! What broke a rule of fairness, each where the page marks it.
 
-use super::super::findings::{Findings, Violation};
+use crate::judgement::Judgement;
 use crate::report::blocks::{Block, Line, Section, Table, TableOf};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{distinct, engine_name, entry, setting};
+use crate::study::fairness::{self, Violation};
+use crate::study::grid::StudyRun;
 use std::collections::BTreeSet;
 
+/// What broke a rule, with its study.
+pub fn violations(runs: &[StudyRun]) -> Vec<(String, Violation)> {
+    let of_run = |run: &StudyRun| {
+        let study = run.study.clone();
+        fairness::violations(&run.finished).into_iter().map(move |violation| (study.clone(), violation))
+    };
+    runs.iter().flat_map(of_run).collect()
+}
+
 /// The section; none if nothing was measured that could break a rule.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let violations = &findings.violations;
+pub fn section(judgements: &[Judgement], violations: &[(String, Violation)]) -> Option<Section> {
     // Every claim is judged for every engine of the runs, whether it has been measured or not.
-    let engines: BTreeSet<&str> = findings.judgements.iter().map(|judgement| judgement.engine.as_str()).collect();
+    let engines: BTreeSet<&str> = judgements.iter().map(|judgement| judgement.engine.as_str()).collect();
     let mut blocks = Vec::new();
     if let (Some(only), 1) = (engines.first(), engines.len()) {
         let nobody = format!(
@@ -81,17 +91,20 @@ fn table(alike: &[Vec<&(String, Violation)>]) -> Table {
 mod tests {
     use super::super::super::load::cell_of_records;
     use super::*;
+    use crate::judgement::judge;
     use crate::record::Record;
     use crate::report::render::markdown;
-    use crate::study::grid::StudyRun;
 
     /// What the section says of a run of these engines.
     fn said(engines: &[&str], message: &str) -> String {
         let record = Record { ops: 10, row: "fillseq".into(), message: message.into(), ..Record::default() };
         let finished = engines.iter().map(|engine| cell_of_records("", engine, vec![record.clone()])).collect();
-        let findings = Findings::of(&[StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }]);
+        let runs = [StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }];
         let mut text = String::new();
-        markdown::blocks(&section(&findings).map(|section| section.blocks).unwrap_or_default(), &mut text);
+        markdown::blocks(
+            &section(&judge(&runs), &violations(&runs)).map(|section| section.blocks).unwrap_or_default(),
+            &mut text,
+        );
         text
     }
 

@@ -79,7 +79,7 @@ fn charts(row: &str, chosen: &[&Measured<'_>]) -> Vec<Chart> {
         Chart { title, bars: own.map(|measured| bar(measured, paced, name(&measured.key))).collect(), full: None }
     };
     let of_engine = |engine: &String| {
-        let name = |key: &Key| if varying.is_empty() { engine.clone() } else { setting_of(key) };
+        let name = |key: &Key| Some(setting_of(key)).filter(|name| !name.is_empty()).unwrap_or(engine.clone());
         chart(format!("{title}, {engine}"), &|key| key.engine_name() == *engine, &name)
     };
     if let [only] = engines.as_slice() {

@@ -1,12 +1,12 @@
 //! The verdict on every hypothesis.
 
-use super::super::findings::{Findings, Judgement, Verdict, claim};
+use crate::judgement::{Judgement, Verdict};
+use crate::published::DATA;
 use crate::report::blocks::{Block, Field, Line, Look, Section, TableOf};
 use crate::report::measured::{distinct, engine_name};
 
 /// The section; none if nothing was judged.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let judgements = &findings.judgements;
+pub fn section(judgements: &[Judgement]) -> Option<Section> {
     if judgements.is_empty() {
         return None;
     }
@@ -29,6 +29,11 @@ pub fn section(findings: &Findings) -> Option<Section> {
         blocks.push(Block::Folded(line, vec![table("What these runs do not judge.", &open)]));
     }
     Some(Section::new("hypotheses", "Hypotheses", blocks))
+}
+
+/// What a hypothesis claims; empty for one that is not known.
+fn claim(hypothesis: &str) -> &'static str {
+    DATA.hypotheses.iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
 }
 
 fn table(caption: &str, judgements: &[&Judgement]) -> Block {

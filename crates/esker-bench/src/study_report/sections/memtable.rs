@@ -1,10 +1,9 @@
 //! The memtable study: latency over write buffer and file size as heat maps, the published one
 //! beside those measured here.
 
-use super::super::findings::Findings;
 use super::generic;
 use super::other_figures;
-use crate::published::GRID_ROWS;
+use crate::published::{DATA, GRID_ROWS};
 use crate::report::blocks::{Block, HeatMap, Section};
 use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines, entry};
 use crate::report::number;
@@ -18,7 +17,7 @@ const COLUMN: &str = "max_file_mib";
 const FOUND: &str = "readrandom after fillrandom";
 
 /// The section of the study.
-pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(all: &[&Measured<'_>]) -> Section {
     let mut blocks = vec![Block::Text(
         "Microseconds per operation over the size of the write buffer (lines) and of the largest file (columns), both in MiB. \
          Each map has its own scale: the stronger its colour, the slower a cell; a map is pale whose figures hardly differ. The published map was measured on another \
@@ -27,7 +26,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     )];
     let grid: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == GRID).collect();
     for row in GRID_ROWS {
-        let mut maps: Vec<HeatMap> = published(row, findings).into_iter().collect();
+        let mut maps: Vec<HeatMap> = published(row).into_iter().collect();
         maps.extend(measured(row, &grid));
         if !maps.is_empty() {
             blocks.extend([Block::Title(row.to_string()), Block::Maps(maps)]);
@@ -51,9 +50,8 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
 }
 
 /// The published map of a row.
-fn published(row: &str, findings: &Findings) -> Option<HeatMap> {
-    let records = findings.published(STUDY, GRID).map(|compared| &compared.record);
-    let records = records.filter(|record| record.row == row && record.unit == "micros/op");
+fn published(row: &str) -> Option<HeatMap> {
+    let records = DATA.published(STUDY, GRID).filter(|record| record.row == row && record.unit == "micros/op");
     let figures: Vec<(BTreeMap<String, String>, f64)> =
         records.map(|record| (record.variables.clone(), record.figure)).collect();
     map(format!("Published: LevelDB 1.23, {row}"), true, &figures)

@@ -1,12 +1,11 @@
 //! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every
 //! section and every chart, the published bars beside those measured here.
 
-use super::super::findings::{Compared, Findings, engine_of};
 use super::generic;
 use super::other_figures;
-use crate::published::PublishedRecord;
+use crate::published::{DATA, PublishedRecord};
 use crate::report::blocks::{Bar, Block, Chart, Section, Whose};
-use crate::report::engine_style::display_name;
+use crate::report::engine_style::published_name;
 use crate::report::measured::{Measured, distinct, order};
 use crate::report::number;
 use crate::stats::bootstrap_ratio_interval;
@@ -37,7 +36,7 @@ fn page() -> Vec<Part> {
 }
 
 /// The section of the study.
-pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(all: &[&Measured<'_>]) -> Section {
     let mut blocks = vec![Block::Text(
         "On the left what was published in July 2011, on the right what was measured here. The bars of a chart are to the \
          scale of its longest. Disks, processors and versions differ, so that the order of the engines and the ratios to the \
@@ -56,7 +55,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
         let before = blocks.len();
         let mut more = Vec::new();
         for drawn in &part.charts {
-            match (published(part, drawn, findings), measured(part, drawn, all)) {
+            match (published(part, drawn), measured(part, drawn, all)) {
                 (None, measured) => more.extend(measured),
                 (published, measured) => blocks.push(Block::Charts(published.into_iter().chain(measured).collect())),
             }
@@ -76,16 +75,15 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
 }
 
 /// The published chart: bars as long as they were drawn.
-fn published(part: &Part, drawn: &Drawn, findings: &Findings) -> Option<Chart> {
-    let records = findings.published(STUDY, &part.experiment).filter(|compared| compared.record.row == drawn.1);
+fn published(part: &Part, drawn: &Drawn) -> Option<Chart> {
+    let records = DATA.published(STUDY, &part.experiment).filter(|record| record.row == drawn.1);
     let bars: Vec<Bar> = records.map(published_bar).collect();
     (!bars.is_empty()).then(|| Chart { title: format!("{}, published in 2011", drawn.0), bars, full: None })
 }
 
-fn published_bar(compared: &Compared) -> Bar {
-    let record = &compared.record;
+fn published_bar(record: &PublishedRecord) -> Bar {
     Bar {
-        name: engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(),
+        name: published_name(&record.engine).to_string(),
         of: Whose::Published,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),

@@ -1,15 +1,13 @@
 //! Every published record beside what was measured of it.
 
-use super::super::findings::{Answer, Compared, Findings};
-use crate::published::{DATA, PublishedRecord};
+use crate::published::{Compared, DATA, Measured, PublishedRecord};
 use crate::report::blocks::{Block, Field, Line, Section, Table, TableOf};
 use crate::report::engine_style::{display_name, rank};
 use crate::report::measured::distinct;
 use crate::report::number;
 
 /// The section; none if there are no published records to compare with.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let compared = &findings.compared;
+pub fn section(compared: &[Compared]) -> Option<Section> {
     if compared.is_empty() {
         return None;
     }
@@ -77,7 +75,7 @@ fn published(record: &PublishedRecord) -> String {
 }
 
 /// `4,030,000 [3,900,000 to 4,100,000] (1.08x) after compact`.
-fn measured_text(measured: &Answer) -> String {
+fn measured_text(measured: &Measured) -> String {
     let mut text = number::figure(measured.figure);
     if let Some((low, high)) = measured.interval.filter(|(low, high)| low < high) {
         text.push_str(&format!(" [{} to {}]", number::figure(low), number::figure(high)));
