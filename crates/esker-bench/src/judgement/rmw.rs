@@ -14,6 +14,7 @@ const SEED_THREADS: &[(&str, &str)] = &[("threads", "10")];
 
 /// Both benchmarks at the same size, the largest that both were run at.
 struct Pair<'a> {
+    num: u64,
     update: Vec<&'a Record>,
     merge: Vec<&'a Record>,
 }
@@ -26,30 +27,24 @@ impl<'a> Pair<'a> {
         variables: &[(&str, &str)],
         num: Option<u64>,
     ) -> Result<Pair<'a>, String> {
-        let [update, merge] = [UPDATE, MERGE].map(|row| case.sizes(experiment, row, variables));
-        if let Some(row) = [(&update, UPDATE), (&merge, MERGE)].iter().find(|(sizes, _)| sizes.is_empty()) {
-            return Err(case.reason(experiment, row.1));
+        let sizes = [UPDATE, MERGE].map(|row| case.sizes(experiment, row, variables));
+        if let Some((_, row)) = sizes.iter().zip([UPDATE, MERGE]).find(|(sizes, _)| sizes.is_empty()) {
+            return Err(case.reason(experiment, row));
         }
-        let common: BTreeSet<u64> = update.intersection(&merge).copied().collect();
         let num = match num {
-            Some(num) if common.contains(&num) => num,
-            Some(num) => return Err(format!("{experiment} was not measured with {} keys", number(num as f64))),
-            None => *common
-                .last()
+            None => common_size(&sizes)
                 .ok_or_else(|| format!("updates and merges of {experiment} were measured at different sizes only"))?,
+            Some(num) if sizes.iter().all(|sizes| sizes.contains(&num)) => num,
+            Some(num) => return Err(format!("{experiment} was not measured with {} keys", number(num as f64))),
         };
         let records = |row| case.records_of_size(experiment, row, variables, Some(num));
-        Ok(Pair { update: records(UPDATE), merge: records(MERGE) })
+        Ok(Pair { num, update: records(UPDATE), merge: records(MERGE) })
     }
 
     /// The sizes that both were run at.
     fn sizes(case: &Case<'a>, experiment: &str, variables: &[(&str, &str)]) -> BTreeSet<u64> {
         let of = |row| case.sizes(experiment, row, variables);
         of(UPDATE).intersection(&of(MERGE)).copied().collect()
-    }
-
-    fn num(&self) -> Option<u64> {
-        self.update.first().map(|record| record.num)
     }
 
     /// Merges over updates. The error is why there is no ratio.
@@ -60,10 +55,6 @@ impl<'a> Pair<'a> {
     /// Whether what was measured as a merge was one.
     fn is_merge(&self) -> bool {
         !self.merge.iter().any(|record| record.message.contains("no merge"))
-    }
-
-    fn size(&self) -> String {
-        self.update.first().map_or_else(String::new, |record| format!("{} keys", number(record.num as f64)))
     }
 }
 
@@ -86,12 +77,12 @@ pub fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
     let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
     let [published, by_time] = shown(["ratio", "ratio of total times"].map(|name| case.published(name)));
     let mut why = format!(
-        "with {} mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
+        "with {} keys mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
          published {by_time})",
-        pair.size(),
+        number(pair.num as f64),
         ratio.text(),
     );
-    match Pair::find(case, "unscaled", SEED_THREADS, pair.num()).map(|pair| pair.ratio()) {
+    match Pair::find(case, "unscaled", SEED_THREADS, Some(pair.num)).map(|pair| pair.ratio()) {
         Ok(Ok(unscaled)) => {
             why.push_str(&format!("; with buffers as large as the published ones it is {}", unscaled.text()));
         }

@@ -11,35 +11,30 @@ const SYNC: &str = "sync";
 const DEVICE: (&str, &str) = ("device", "device sync");
 const ROWS: [&str; 2] = ["fillseqsync", "fillrandsync"];
 
-/// One engine over another, sequential and random.
-fn over<'a>(case: &Case<'a>, engine: &'a str, other: &'a str) -> Result<[Ratio; 2], String> {
+/// The engine over another, sequential and random.
+fn over<'a>(case: &Case<'a>, other: &'a str) -> Result<[Ratio; 2], String> {
+    let other = case.of(other);
     let of = |row: &str| {
-        let rates = |engine| case.of(engine).rates(SYNC, row, &[]);
-        Ratio::of(&rates(engine), &rates(other)).ok_or_else(|| case.of(other).reason(SYNC, row))
+        Ratio::of(&case.rates(SYNC, row, &[]), &other.rates(SYNC, row, &[])).ok_or_else(|| other.reason(SYNC, row))
     };
     Ok([of(ROWS[0])?, of(ROWS[1])?])
 }
 
 pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let order = ratio(case, (SYNC, ROWS[0]), (SYNC, ROWS[1]))?;
-    let within = case.threshold("within");
-    let close = |ratios: &[Ratio; 2]| held(ratios.iter().all(|ratio| (1.0 / within..=within).contains(&ratio.value)));
     let same = held((order.value - 1.0).abs() < case.threshold("order"));
     let rate = |row: &str| number(median(case.rates(SYNC, row, &[])).unwrap_or(0.0));
     let mut why = format!("{} synchronous writes a second in key order and {} at random", rate(ROWS[0]), rate(ROWS[1]));
     let role = Role::of(case.engine);
-    let beside = match role {
-        Role::LevelDb => over(case, case.engine, "sqlite").map(|ratios| (close(&ratios), ratios, "SQLite")),
-        Role::Sqlite => over(case, "sqlite", "leveldb").map(|ratios| (close(&ratios), ratios, "LevelDB")),
-        Role::TreeDb => over(case, "kyoto", "leveldb").map(|ratios| {
-            let limit = 1.0 / case.threshold("TreeDB slower");
-            (held(ratios.iter().all(|ratio| ratio.value <= limit)), ratios, "LevelDB")
-        }),
-    };
-    let beside = match beside {
-        Ok((verdict, ratios, other)) => {
-            why.push_str(&format!(", {} and {} times {other}'s", ratios[0].text(), ratios[1].text()));
-            verdict
+    let other = if role == Role::LevelDb { Role::Sqlite } else { Role::LevelDb };
+    let (within, limit) = (case.threshold("within"), 1.0 / case.threshold("TreeDB slower"));
+    let beside = match over(case, other.engine(case)) {
+        Ok(ratios) => {
+            why.push_str(&format!(", {} and {} times {}'s", ratios[0].text(), ratios[1].text(), other.name()));
+            held(ratios.iter().all(|ratio| match role {
+                Role::TreeDb => ratio.value <= limit,
+                Role::LevelDb | Role::Sqlite => (1.0 / within..=within).contains(&ratio.value),
+            }))
         }
         Err(missing) => {
             why.push_str(&format!(", with nothing beside it: {missing}"));
