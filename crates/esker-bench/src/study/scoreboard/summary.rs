@@ -232,13 +232,4 @@ mod tests {
         assert_eq!(lines[3].row, "mergerandom, 10 threads");
         assert_eq!(lines[3].ratio_to_rocksdb, Some(16.0));
     }
-
-    #[test]
-    fn means_are_geometric() {
-        let means = means(&groups(&records()));
-        assert_eq!(means[0].engine, "esker");
-        assert!((means[0].ratio_to_rocksdb.unwrap() - 8.0).abs() < 1e-9);
-        assert!((means[0].ratio_to_best_peer.unwrap() - 32f64.sqrt()).abs() < 1e-9);
-        assert_eq!(means[0].rows, 2);
-    }
 }
