@@ -126,11 +126,6 @@ impl<'a> Measurements<'a> {
         self.wanted(query).filter(|row| row.record.num == num).collect()
     }
 
-    /// The records wanted, see [`Measurements::rows_of_one_variant`].
-    pub fn records(&self, query: &Query<'_>) -> Vec<&'a Record> {
-        self.rows_of_one_variant(query, None).iter().map(|row| row.record).collect()
-    }
-
     /// The rows wanted, of the size `num` or else the largest, and of one variant: SQLite with row
     /// ids, as in 2011, where there are several; else the first by name, which is the one without a
     /// name if there is that.

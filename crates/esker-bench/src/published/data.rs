@@ -1,5 +1,6 @@
 //! The published data as they are in `data/published.json`.
 
+use crate::engine::ENGINES;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -60,6 +61,12 @@ pub struct PublishedRecord {
 const RATIO_TOLERANCE: f64 = 0.05;
 
 impl PublishedRecord {
+    /// The engine here that answers it: that of the same name, whatever its version.
+    pub fn answering(&self) -> &'static str {
+        let name = self.engine.to_ascii_lowercase();
+        ENGINES.into_iter().find(|engine| name.starts_with(engine)).unwrap_or_default()
+    }
+
     /// The ratio that is shown, and the one that the figures give where that is another.
     pub fn ratios(&self) -> (Option<f64>, Option<f64>) {
         let is_another = |two: &f64| self.published_ratio.is_some_and(|one| (one / two - 1.0).abs() > RATIO_TOLERANCE);

@@ -51,16 +51,6 @@ pub fn compare(runs: &[StudyRun]) -> Vec<Compared> {
     DATA.records.iter().map(|record| compared(record, &measurements)).collect()
 }
 
-/// The engine here that answers a published one, and its variant.
-fn counterpart(engine: &str) -> (&'static str, &'static str) {
-    match engine.split(' ').next().unwrap_or_default() {
-        "LevelDB" => ("leveldb", ""),
-        "Kyoto" => ("kyoto", ""),
-        "SQLite" => ("sqlite", "rowid"),
-        _ => ("rocksdb", ""),
-    }
-}
-
 /// Experiment and row that a figure of the 2011 page is a ratio to.
 fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
     let row = match (record.experiment.as_str(), record.row.as_str()) {
@@ -120,7 +110,8 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
         let (study, experiment, variables) = (&record.study, experiment_of(engine, &place), &place.variables);
         Query { study, experiment, engine, row, variables }
     };
-    let (engine, variant) = counterpart(&record.engine);
+    let engine = record.answering();
+    let variant = if engine == "sqlite" { "rowid" } else { "" };
     let mut measured = Vec::new();
     for candidate in measurements.engines() {
         for (row, called) in &place.rows {

@@ -53,12 +53,6 @@ pub fn display_name(engine: &str) -> &str {
     registry::row(engine).map_or(engine, |kind| kind.title)
 }
 
-/// The same for the engine of a published record, whose version is part of its name there.
-pub fn published_name(engine: &str) -> &str {
-    let name = engine.to_ascii_lowercase();
-    ENGINES.into_iter().find(|known| name.starts_with(known)).map_or(engine, display_name)
-}
-
 /// Engines in a sentence: `A, B and C`.
 pub fn listed(engines: &[&str]) -> String {
     words::listed(&engines.iter().map(|engine| display_name(engine)).collect::<Vec<_>>())

@@ -122,7 +122,7 @@ impl Measured<'_> {
     }
 
     /// What stands behind its name: a double dagger if it broke a rule, and the mark of its figures.
-    pub fn marks(&self) -> String {
+    pub fn name_marks(&self) -> String {
         let broke_rule = if self.broke_rule { "\u{2021}" } else { "" };
         let marks = [broke_rule, self.mark()].into_iter().filter(|mark| !mark.is_empty());
         marks.map(|mark| format!(" {mark}")).collect()

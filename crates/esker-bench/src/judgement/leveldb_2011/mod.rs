@@ -51,15 +51,6 @@ impl Role {
             Role::LevelDb => "leveldb",
         }
     }
-
-    /// Its name in the ids of the published records.
-    fn id(self) -> &'static str {
-        match self {
-            Role::LevelDb => "LevelDB",
-            Role::TreeDb => "Kyoto_TreeDB",
-            Role::Sqlite => "SQLite3",
-        }
-    }
 }
 
 /// The rate of a row over that of another, or why there is none.

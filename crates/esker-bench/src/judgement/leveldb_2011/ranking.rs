@@ -56,16 +56,17 @@ impl<'a> Chart<'a> {
     }
 }
 
-fn published_rate(experiment: &str, row: &str, role: Role) -> f64 {
-    let id = format!("ldb2011/{experiment}/{row}/{}", role.id());
-    DATA.records.iter().find(|record| record.id == id).map_or(f64::NAN, |record| record.figure)
+fn published_rate(row: &str, role: Role) -> f64 {
+    let mut rates = DATA.published("leveldb-2011", BASELINE).filter(|record| record.unit == "ops/sec");
+    let found = rates.find(|record| record.row == row && Role::of(record.answering()) == role);
+    found.map_or(f64::NAN, |record| record.figure)
 }
 
 /// A role over the fastest of the others, as published.
 fn published_lead(row: &str, role: Role) -> f64 {
     let others = ROLES.into_iter().filter(|other| *other != role);
-    let best = others.map(|other| published_rate(BASELINE, row, other)).max_by(f64::total_cmp).unwrap_or(f64::NAN);
-    published_rate(BASELINE, row, role) / best
+    let best = others.map(|other| published_rate(row, other)).max_by(f64::total_cmp).unwrap_or(f64::NAN);
+    published_rate(row, role) / best
 }
 
 const LED: [&str; 3] = ["readseq", "fillseq", "fillrandom"];
@@ -86,8 +87,7 @@ pub fn baseline(case: &Case<'_>) -> Result<Judgement, String> {
             (Role::LevelDb, true) | (Role::TreeDb, false) => (chart.lead(case.engine), published_lead(chart.row, role)),
             (Role::LevelDb, false) => (chart.lead("kyoto"), published_lead(chart.row, Role::TreeDb)),
             (Role::Sqlite, true) => {
-                let published = published_rate(BASELINE, chart.row, Role::LevelDb)
-                    / published_rate(BASELINE, chart.row, Role::Sqlite);
+                let published = published_rate(chart.row, Role::LevelDb) / published_rate(chart.row, Role::Sqlite);
                 (chart.over("leveldb", "sqlite"), published)
             }
             _ => continue,

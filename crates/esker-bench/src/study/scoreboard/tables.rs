@@ -166,6 +166,12 @@ mod tests {
         }
         assert!(table.lines().any(|line| line.starts_with("readseq") && line.contains("123")), "{table}");
         let mut lines = summarize(&groups(&records));
+        let esker = &lines[0];
+        assert_eq!((esker.row.as_str(), esker.micros_per_op, esker.repetitions), ("fillseq", 0.26, 2));
+        assert_eq!((esker.min, esker.max), (0.25, 0.27));
+        assert_eq!((esker.best_peer.as_deref(), esker.ratio_to_best_peer), (Some("rocksdb"), esker.ratio_to_rocksdb));
+        assert_eq!((lines[1].ratio_to_rocksdb, lines[1].ratio_to_best_peer), (Some(1.0), Some(1.0)));
+        assert_eq!(lines[2].ratio_to_best_peer, None);
         assert_eq!(comma_separated(&lines).lines().count(), 4);
         lines[0].short_load = Some("fillseq".into());
         assert!(CSV.are_of(&lines[0]));

@@ -114,7 +114,7 @@ fn varying(timed: &[&Measured<'_>]) -> BTreeSet<String> {
 }
 
 fn bar(measured: &Measured<'_>, paced: bool, name: String) -> Bar {
-    let (name, of) = (name + &measured.marks(), Whose::engine(&measured.key.engine));
+    let (name, of) = (name + &measured.name_marks(), Whose::engine(&measured.key.engine));
     if paced {
         let tail = measured.median(|record| record.latency.p99_us);
         let most = longest(measured).map(|most| format!("max {}", number::duration(most)));
@@ -253,7 +253,7 @@ fn table(chosen: &[&Measured<'_>]) -> Table {
     let caption = std::iter::once(caption).chain(explained).collect::<Vec<_>>().join(" ");
     let name = |measured: &&Measured| Line::of(&measured.key.engine, &measured.key.row);
     let mut table = TableOf::new(caption, "row", chosen, name)
-        .words("engine", |measured| measured.key.engine_name() + &measured.marks());
+        .words("engine", |measured| measured.key.engine_name() + &measured.name_marks());
     for variable in variables {
         table = table.number(readable(variable), |measured| readable_value(measured.key.variable(variable)));
     }

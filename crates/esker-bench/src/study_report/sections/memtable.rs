@@ -52,9 +52,8 @@ pub fn section(all: &[&Measured<'_>]) -> Section {
 /// The published map of a row.
 fn published(row: &str) -> Option<HeatMap> {
     let records = DATA.published(STUDY, GRID).filter(|record| record.row == row && record.unit == "micros/op");
-    let figures: Vec<(BTreeMap<String, String>, f64)> =
-        records.map(|record| (record.variables.clone(), record.figure)).collect();
-    map(format!("Published: LevelDB 1.23, {row}"), true, &figures)
+    let cells = records.map(|record| (&record.variables, record.figure));
+    map(format!("Published: LevelDB 1.23, {row}"), true, cells)
 }
 
 /// A map for each engine.
@@ -63,35 +62,35 @@ fn measured(row: &str, grid: &[&Measured<'_>]) -> Vec<HeatMap> {
     let map_of = |(engine, variant): (&str, &str)| {
         let own = |key: &Key| key.engine == engine && key.variant == variant;
         let of_engine: Vec<&&Measured> = of_row.iter().filter(|measured| own(&measured.key)).collect();
-        let mark = of_engine.iter().map(|measured| measured.marks()).find(|mark| !mark.is_empty());
-        let timed = of_engine.iter().filter_map(|measured| Some((measured.key.variables.clone(), measured.micros()?)));
+        let mark = of_engine.iter().map(|measured| measured.name_marks()).find(|mark| !mark.is_empty());
+        let timed = of_engine.iter().filter_map(|measured| Some((&measured.key.variables, measured.micros()?)));
         let title = format!("{}{}, {row}", engine_name(engine, variant), mark.unwrap_or_default());
-        map(title, false, &timed.collect::<Vec<_>>())
+        map(title, false, timed)
     };
     engines(of_row.iter().copied()).into_iter().filter_map(map_of).collect()
 }
 
-fn map(title: String, published: bool, figures: &[(BTreeMap<String, String>, f64)]) -> Option<HeatMap> {
-    let values = |name: &str| {
-        let mut values: Vec<String> =
-            figures.iter().filter_map(|(variables, _)| variables.get(name)).cloned().collect();
+/// None without figures; each with the cell that it is of.
+fn map<'v>(
+    title: String,
+    published: bool,
+    cells: impl Iterator<Item = (&'v BTreeMap<String, String>, f64)>,
+) -> Option<HeatMap> {
+    let place = |(variables, figure): (&'v BTreeMap<String, String>, f64)| {
+        Some((variables.get(LINE)?.as_str(), variables.get(COLUMN)?.as_str(), figure))
+    };
+    let cells: Vec<(&str, &str, f64)> = cells.filter_map(place).collect();
+    let values = |of: fn(&(&'v str, &'v str, f64)) -> &'v str| {
+        let mut values = distinct(cells.iter().map(of));
         values.sort_by(|one, two| compare_values(one, two));
-        values.dedup();
-        values
+        values.into_iter().map(String::from).collect::<Vec<String>>()
     };
-    let (lines, columns) = (values(LINE), values(COLUMN));
-    if lines.is_empty() || columns.is_empty() {
-        return None;
-    }
-    let at = |line: &String, column: &String| {
-        let same = |variables: &BTreeMap<String, String>| {
-            variables.get(LINE) == Some(line) && variables.get(COLUMN) == Some(column)
-        };
-        figures.iter().find(|(variables, _)| same(variables)).map(|(_, figure)| *figure)
-    };
+    let (lines, columns) = (values(|cell| cell.0), values(|cell| cell.1));
+    let at = |line: &str, column: &str| cells.iter().find(|cell| (cell.0, cell.1) == (line, column)).map(|cell| cell.2);
     let figures = lines.iter().map(|line| columns.iter().map(|column| at(line, column)).collect()).collect();
     let (line_name, column_name) = ("buffer".to_string(), "largest file".to_string());
-    Some(HeatMap { title, published, line_name, column_name, lines, columns, figures })
+    let map = HeatMap { title, published, line_name, column_name, lines, columns, figures };
+    (!cells.is_empty()).then_some(map)
 }
 
 /// How many keys were found, the same number everywhere if the keys and the engines are right.

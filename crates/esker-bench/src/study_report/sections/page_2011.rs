@@ -5,7 +5,7 @@ use super::generic;
 use super::other_figures;
 use crate::published::{DATA, PublishedRecord};
 use crate::report::blocks::{Bar, Block, Chart, Section, Whose};
-use crate::report::engine_style::published_name;
+use crate::report::engine_style::display_name;
 use crate::report::measured::{Measured, distinct, order};
 use crate::report::number;
 use crate::stats::bootstrap_ratio_interval;
@@ -83,7 +83,7 @@ fn published(part: &Part, drawn: &Drawn) -> Option<Chart> {
 
 fn published_bar(record: &PublishedRecord) -> Bar {
     Bar {
-        name: published_name(&record.engine).to_string(),
+        name: display_name(record.answering()).to_string(),
         of: Whose::Published,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),
@@ -110,7 +110,7 @@ fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>]) -> Option<Chart> 
     chosen.sort_by(|one, two| order(&one.key, &two.key));
     let unit = if part.experiment == "batches" { "entries/sec" } else { "ops/sec" };
     let bar = |measured: &&Measured| {
-        let name = measured.key.engine_name() + &measured.marks();
+        let name = measured.key.engine_name() + &measured.name_marks();
         let base = baseline_of(measured, baseline, all);
         measured.bar(name, unit, base.map_or_else(String::new, |base| note(measured, base)))
     };

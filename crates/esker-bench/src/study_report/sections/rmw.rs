@@ -4,7 +4,7 @@
 use super::generic::{self};
 use crate::published::DATA;
 use crate::report::blocks::{Bar, Block, Chart, Field, Line, Section, Table, TableOf, Whose};
-use crate::report::engine_style::published_name;
+use crate::report::engine_style::display_name;
 use crate::report::measured::{Key, Measured, distinct, entry, order};
 use crate::report::number;
 use crate::stats;
@@ -94,14 +94,14 @@ fn title(key: &Key) -> String {
 }
 
 fn bar(measured: &Measured<'_>) -> Bar {
-    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, measured.marks());
+    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, measured.name_marks());
     measured.bar(name, "ops/sec", measured.median(|record| record.wall_s).map(duration).unwrap_or_default())
 }
 
 /// The published figure of a row in a unit. Three documents print the same.
 fn published(row: &str, unit: &str) -> Option<(&'static str, f64)> {
     let record = DATA.published(STUDY, SEED).find(|record| record.row == row && record.unit == unit)?;
-    Some((published_name(&record.engine), record.figure))
+    Some((display_name(record.answering()), record.figure))
 }
 
 /// Beside other settings than the published ones their names say which they had.
@@ -129,7 +129,7 @@ fn table(pairs: &[Pair<'_>], all: &[&Measured<'_>]) -> Table {
     let caption = "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
                    the rate of merging over that of updating.";
     let name = |pair: &&Pair| {
-        let marks = [pair.update.marks(), pair.merge.marks()].into_iter().find(|marks| !marks.is_empty());
+        let marks = [pair.update.name_marks(), pair.merge.name_marks()].into_iter().find(|marks| !marks.is_empty());
         Line::of(&pair.key.engine, pair.key.engine_name() + &marks.unwrap_or_default())
     };
     let micros = |side: &Measured| side.micros().map(number::figure);
