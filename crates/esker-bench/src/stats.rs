@@ -84,18 +84,18 @@ mod tests {
 
     #[test]
     fn medians_and_extents() {
-        assert_eq!(median(&[0.0; 0]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(extent(&[2.0, 1.0, 3.0]), Some((1.0, 3.0)));
-        assert_eq!(extent(&[0.0; 0]), None);
+        assert_eq!(median([0.0; 0]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(extent([2.0, 1.0, 3.0]), Some((1.0, 3.0)));
+        assert_eq!(extent([0.0; 0]), None);
     }
 
     #[test]
     fn geometric_mean_of_ratios() {
-        let mean = geometric_mean(&[2.0, 8.0, 0.0]).unwrap();
+        let mean = geometric_mean([2.0, 8.0, 0.0]).unwrap();
         assert!((mean - 4.0).abs() < 1e-12);
-        assert_eq!(geometric_mean(&[0.0]), None);
+        assert_eq!(geometric_mean([0.0]), None);
     }
 
     #[test]

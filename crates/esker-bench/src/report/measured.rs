@@ -143,7 +143,7 @@ impl Measured<'_> {
 
     /// The smallest and the largest figure of the repetitions.
     pub fn range(&self, field: impl Fn(&Record) -> f64) -> Option<(f64, f64)> {
-        stats::extent(&self.figures(field))
+        stats::extent(self.figures(field))
     }
 
     /// The figures of the repetitions; those that are not positive count as not taken.
@@ -154,7 +154,7 @@ impl Measured<'_> {
 
     /// The median over the repetitions.
     pub fn median(&self, field: impl Fn(&Record) -> f64) -> Option<f64> {
-        stats::median(&self.figures(field))
+        stats::median(self.figures(field))
     }
 
     /// Operations per second of wall time: the median.

@@ -34,7 +34,9 @@ fn collected<'a>(
     records: impl IntoIterator<Item = &'a Record>,
     values: impl Fn(&Record) -> Vec<(String, String)>,
 ) -> Vec<Definition> {
-    let mut names: Vec<(String, Vec<(String, Vec<&str>)>)> = Vec::new();
+    /// A value with the row of each record that has it.
+    type Value<'a> = (String, Vec<&'a str>);
+    let mut names: Vec<(String, Vec<Value>)> = Vec::new();
     for record in records {
         for (name, value) in values(record) {
             let (_, values) = entry(&mut names, |(known, _)| *known == name, || (name.clone(), Vec::new()));
@@ -42,7 +44,7 @@ fn collected<'a>(
             rows.push(row_name(record));
         }
     }
-    let definition = |(name, mut values): (String, Vec<(String, Vec<&str>)>)| {
+    let definition = |(name, mut values): (String, Vec<Value>)| {
         values.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
         let most = values.iter().take(1).map(|(value, _)| (value.clone(), String::new()));
         let others = values.iter().skip(1).map(|(value, rows)| (value.clone(), some(&distinct(rows))));

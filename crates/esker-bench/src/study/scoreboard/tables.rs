@@ -105,7 +105,8 @@ fn mebibytes(bytes: f64) -> String {
 
 /// The most that each engine took in any row.
 fn totals(lines: &[Line], engines: &[&str]) -> Option<Table> {
-    const TAKEN: [(&str, fn(&Line) -> u64); 2] =
+    type Taken = (&'static str, fn(&Line) -> u64);
+    const TAKEN: [Taken; 2] =
         [("memory (peak RSS)", |line| line.rss_peak_bytes), ("disk (peak)", |line| line.peak_disk_bytes)];
     let mut table = TableOf::new("", "most of all rows, MiB", &TAKEN, |(head, _)| TableLine::head(*head));
     for engine in engines {

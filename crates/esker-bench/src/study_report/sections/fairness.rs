@@ -47,43 +47,47 @@ pub fn section(judgements: &[Judgement], violations: &[(String, Violation)]) -> 
     Some(Section::new("fairness", "Fairness", blocks))
 }
 
-/// Violations that say the same of the same engine in the same experiment, in the order of the
-/// first of each.
-fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
-    let mut found: Vec<Vec<&(String, Violation)>> = Vec::new();
-    let what = |(study, v): &(String, Violation)| {
-        (study.clone(), v.experiment.clone(), v.engine.clone(), v.variant.clone(), v.reason.clone())
-    };
-    for violation in violations {
-        entry(&mut found, |alike| what(alike[0]) == what(violation), Vec::new).push(violation);
+/// Violations that say the same of the same engine in the same experiment.
+struct Alike<'v> {
+    study: &'v str,
+    first: &'v Violation,
+    rows: Vec<&'v str>,
+    settings: Vec<String>,
+}
+
+impl<'v> Alike<'v> {
+    fn what(&self) -> [&'v str; 5] {
+        let first = self.first;
+        [self.study, &first.experiment, &first.engine, &first.variant, &first.reason]
+    }
+}
+
+/// All of them, in the order of the first of each.
+fn alike(violations: &[(String, Violation)]) -> Vec<Alike<'_>> {
+    let mut found: Vec<Alike> = Vec::new();
+    for (study, first) in violations {
+        let new = Alike { study, first, rows: Vec::new(), settings: Vec::new() };
+        let what = new.what();
+        let alike = entry(&mut found, |alike| alike.what() == what, || new);
+        alike.rows.push(&first.row);
+        alike.settings.push(setting(&first.variables));
     }
     found
 }
 
-fn table(alike: &[Vec<&(String, Violation)>]) -> Table {
-    let first = |alike: &Vec<&'_ (String, Violation)>| alike[0].1.clone();
-    let name = |alike: &Vec<&(String, Violation)>| {
-        let Violation { engine, variant, .. } = first(alike);
-        Line::of(&engine, engine_name(&engine, &variant))
-    };
-    let rows = |alike: &Vec<&(String, Violation)>| {
-        distinct(alike.iter().map(|(_, violation)| violation.row.as_str())).join(", ")
-    };
-    let settings = |alike: &Vec<&(String, Violation)>| match distinct(
-        alike.iter().map(|(_, violation)| setting(&violation.variables)),
-    )
-    .as_slice()
-    {
-        [one] => one.clone(),
+fn table(alike: &[Alike<'_>]) -> Table {
+    let name = |Alike { first, .. }: &Alike| Line::of(&first.engine, engine_name(&first.engine, &first.variant));
+    let setting = |alike: &Alike| match distinct(&alike.settings).as_slice() {
+        [one] => one.to_string(),
         many => format!("{} settings", many.len()),
     };
     TableOf::new("What broke a rule, and in how many figures.", "engine", alike, name)
-        .words("study", |alike| alike[0].0.clone())
-        .words("experiment", |alike| first(alike).experiment)
-        .words("what", |alike| first(alike).reason)
-        .words("rows", rows)
-        .words("setting", settings)
-        .number("figures", |alike| alike.len().to_string())
+        .words("study", |alike| alike.study)
+        .words("experiment", |alike| alike.first.experiment.as_str())
+        .words("what", |alike| alike.first.reason.as_str())
+        .words("rows", |alike| distinct(alike.rows.iter().copied()).join(", "))
+        .words("setting", setting)
+        .number("figures", |alike| alike.rows.len().to_string())
         .done()
 }
 
@@ -100,11 +104,9 @@ mod tests {
         let record = Record { ops: 10, row: "fillseq".into(), message: message.into(), ..Record::default() };
         let finished = engines.iter().map(|engine| cell_of_records("", engine, vec![record.clone()])).collect();
         let runs = [StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }];
+        let section = section(&judge(&runs), &violations(&runs)).unwrap();
         let mut text = String::new();
-        markdown::blocks(
-            &section(&judge(&runs), &violations(&runs)).map(|section| section.blocks).unwrap_or_default(),
-            &mut text,
-        );
+        markdown::blocks(&section.blocks, &mut text);
         text
     }
 

@@ -79,7 +79,7 @@ fn charts(pairs: &[Pair<'_>]) -> Option<Block> {
         of_chart.sort_by(|one, two| order(&one.key, &two.key));
         let experiments = of_chart.iter().map(|pair| pair.key.experiment.as_str());
         let same_work = experiments.into_iter().find(|experiment| OF_THE_SAME_WORK.contains(experiment));
-        let published = same_work.map(|experiment| published_bars(experiment)).into_iter().flatten();
+        let published = same_work.map(published_bars).into_iter().flatten();
         let measured = of_chart.iter().flat_map(|pair| [&pair.update, &pair.merge]);
         let measured = measured.filter(|side| !side.key.row.is_empty());
         let bars = published.chain(measured.map(bar)).collect();
