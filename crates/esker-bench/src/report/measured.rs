@@ -121,7 +121,8 @@ impl Measured<'_> {
         if self.short_load.is_some() { SHORT } else { "" }
     }
 
-    /// What stands behind its name: a double dagger if it broke a rule, and the mark of its figures.
+    /// What stands behind its name: a double dagger if it broke a rule, and the mark of its
+    /// figures.
     pub fn name_marks(&self) -> String {
         let broke_rule = if self.broke_rule { "\u{2021}" } else { "" };
         let marks = [broke_rule, self.mark()].into_iter().filter(|mark| !mark.is_empty());

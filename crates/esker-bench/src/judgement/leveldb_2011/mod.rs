@@ -42,7 +42,8 @@ impl Role {
         }
     }
 
-    /// The engine that stands for it: the one that is judged, in LevelDB's place unless it has its own.
+    /// The engine that stands for it: the one that is judged, in LevelDB's place unless it has its
+    /// own.
     fn engine<'a>(self, case: &Case<'a>) -> &'a str {
         match self {
             Role::TreeDb => "kyoto",
