@@ -5,7 +5,7 @@ use crate::flags::config::Config;
 use crate::flags::{Given, table};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{LineFile, complain, csv, say, text};
+use crate::output::{LineFile, complain, csv::COLUMNS, say, text};
 use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
         let problem = !unknown.is_empty();
         let json_file = LineFile::create(config.json.as_deref())?;
         let mut csv_file = LineFile::create(config.csv.as_deref())?;
-        csv_file.csv(csv::header())?;
+        csv_file.csv(COLUMNS.header())?;
         if let Some(path) = &config.html {
             check_writable(path)?;
         }
@@ -241,7 +241,9 @@ impl<'a> Bench<'a> {
                 if !details.is_empty() {
                     say(self.out, &details);
                 }
-                if let Err(problem) = self.json_file.json(&record).and_then(|()| self.csv_file.csv(csv::row(&record))) {
+                if let Err(problem) =
+                    self.json_file.json(&record).and_then(|()| self.csv_file.csv(COLUMNS.row(&record)))
+                {
                     eprintln!("esker bench: {problem}");
                     self.problem = true;
                 }

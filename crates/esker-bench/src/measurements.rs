@@ -3,12 +3,12 @@
 
 use crate::engine::ENGINES;
 use crate::record::Record;
-use crate::study::fairness::violations;
+use crate::study::fairness::{Violation, violations};
 use crate::study::grid::{Cell, StudyRun};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// One row of a run, with the cell it was made in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Row<'a> {
     /// The study.
     pub study: &'a str,
@@ -16,8 +16,8 @@ pub struct Row<'a> {
     pub cell: &'a Cell,
     /// What was measured.
     pub record: &'a Record,
-    /// Its place in [`Measurements::rows`].
-    place: usize,
+    /// The rules of fairness that it breaks, each in a sentence without a full stop.
+    pub notes: Vec<String>,
 }
 
 /// Which rows are wanted. Variables that are not named may have any value.
@@ -49,10 +49,8 @@ impl Query<'_> {
 #[derive(Debug, Clone, Default)]
 pub struct Measurements<'a> {
     rows: Vec<Row<'a>>,
-    /// What a reader should know about a row, by its place.
-    notes: BTreeMap<usize, Vec<String>>,
-    /// Rows whose own lookups contradict them, with what they broke.
-    contradicted: Vec<(Row<'a>, String)>,
+    /// Rows whose own lookups contradict them; first of their notes is how.
+    contradicted: Vec<Row<'a>>,
     /// Rows that were left out, each with the reason in its record.
     skipped: Vec<Row<'a>>,
     /// Cells that failed, with the reason. Their rows count as missing: what found the fault may be
@@ -70,30 +68,24 @@ impl<'a> Measurements<'a> {
                 let (study, cell) = (run.study.as_str(), &finished.cell);
                 all.failed.extend(finished.failure.as_deref().map(|reason| (study, cell, reason)));
                 for record in &finished.records {
-                    let row = Row { study, cell, record, place: all.rows.len() };
-                    let broken = || broken.iter().filter(|violation| violation.concerns(cell, &record.row));
+                    let mut broken: Vec<&Violation> =
+                        broken.iter().filter(|violation| violation.concerns(cell, &record.row)).collect();
+                    broken.sort_by_key(|violation| !violation.contradicts_itself);
+                    let notes = broken.iter().map(|violation| violation.reason.clone()).collect();
+                    let row = Row { study, cell, record, notes };
                     if record.skipped.is_some() {
                         all.skipped.push(row);
                     } else if finished.failure.is_some() || record.ops == 0 {
                         continue;
-                    } else if let Some(violation) = broken().find(|violation| violation.contradicts_itself) {
-                        all.contradicted.push((row, violation.reason.clone()));
+                    } else if broken.first().is_some_and(|violation| violation.contradicts_itself) {
+                        all.contradicted.push(row);
                     } else {
-                        let notes: Vec<String> = broken().map(|violation| violation.reason.clone()).collect();
-                        if !notes.is_empty() {
-                            all.notes.insert(row.place, notes);
-                        }
                         all.rows.push(row);
                     }
                 }
             }
         }
         all
-    }
-
-    /// The rules of fairness that a row breaks, each in a sentence without a full stop.
-    pub fn notes(&self, row: &Row<'_>) -> &[String] {
-        self.notes.get(&row.place).map_or(&[], Vec::as_slice)
     }
 
     /// Every row, in the order of the runs.
@@ -112,7 +104,7 @@ impl<'a> Measurements<'a> {
 
     /// Those that are not used too.
     fn every_row(&self) -> impl Iterator<Item = &Row<'a>> {
-        self.rows.iter().chain(&self.skipped).chain(self.contradicted.iter().map(|(row, _)| row))
+        self.rows.iter().chain(&self.skipped).chain(&self.contradicted)
     }
 
     /// Every size (`num`) that the rows wanted were measured at.
@@ -126,23 +118,18 @@ impl<'a> Measurements<'a> {
 
     /// The rows wanted, of every variant. Where runs of several sizes are given, the largest
     /// counts: figures of different sizes are never taken for repetitions of each other.
-    pub fn select(&self, query: &Query<'_>) -> Vec<Row<'a>> {
+    pub fn select(&self, query: &Query<'_>) -> Vec<&Row<'a>> {
         self.sizes(query).last().map_or_else(Vec::new, |largest| self.of_size(query, *largest))
     }
 
-    fn of_size(&self, query: &Query<'_>, num: u64) -> Vec<Row<'a>> {
-        self.wanted(query).filter(|row| row.record.num == num).copied().collect()
-    }
-
-    /// The records wanted, see [`Measurements::rows_of_one_variant`].
-    pub fn records(&self, query: &Query<'_>) -> Vec<&'a Record> {
-        self.rows_of_one_variant(query, None).iter().map(|row| row.record).collect()
+    fn of_size(&self, query: &Query<'_>, num: u64) -> Vec<&Row<'a>> {
+        self.wanted(query).filter(|row| row.record.num == num).collect()
     }
 
     /// The rows wanted, of the size `num` or else the largest, and of one variant: SQLite with row
     /// ids, as in 2011, where there are several; else the first by name, which is the one without a
     /// name if there is that.
-    pub fn rows_of_one_variant(&self, query: &Query<'_>, num: Option<u64>) -> Vec<Row<'a>> {
+    pub fn rows_of_one_variant(&self, query: &Query<'_>, num: Option<u64>) -> Vec<&Row<'a>> {
         let mut found = num.map_or_else(|| self.select(query), |num| self.of_size(query, num));
         let variants: BTreeSet<&str> = found.iter().map(|row| row.cell.variant.as_str()).collect();
         let chosen = variants.get("rowid").or(variants.first()).copied();
@@ -162,14 +149,15 @@ impl<'a> Measurements<'a> {
         if let Some(reason) = failed {
             return format!("the cell of {engine} failed: {reason}");
         }
-        if let Some((_, reason)) = self.contradicted.iter().find(|(row, _)| is_wanted(row)) {
+        if let Some(contradicted) = self.contradicted.iter().find(|row| is_wanted(row)) {
+            let reason = contradicted.notes.first().map_or("", String::as_str);
             return format!("{row} of {engine} is not judged, for {reason}");
         }
-        let studies = || self.every_row();
-        if !studies().any(|row| row.study == *study) {
+        let of_study = || self.every_row().filter(|row| row.study == *study);
+        if of_study().next().is_none() {
             return format!("these runs hold nothing of the study {study}");
         }
-        if !studies().any(|row| row.study == *study && row.cell.experiment == *experiment) {
+        if !of_study().any(|row| row.cell.experiment == *experiment) {
             return format!("these runs hold nothing of the experiment {experiment} of {study}");
         }
         format!("these runs hold no {row} of {engine} in the experiment {experiment} of {study}")

@@ -1,11 +1,17 @@
 //! Statistics over repetitions.
 
 use crate::random::LehmerRandom;
+use std::borrow::Borrow;
+
+fn sorted<V: Borrow<f64>>(values: impl IntoIterator<Item = V>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().map(|value| *value.borrow()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
 
 /// The middle value; the mean of the two middle ones for an even count; `None` for no values.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+pub fn median<V: Borrow<f64>>(values: impl IntoIterator<Item = V>) -> Option<f64> {
+    let sorted = sorted(values);
     let middle = sorted.len() / 2;
     match sorted.len() {
         0 => None,
@@ -15,19 +21,16 @@ pub fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The least and the greatest value.
-pub fn extent(values: &[f64]) -> Option<(f64, f64)> {
-    let least = values.iter().copied().min_by(f64::total_cmp)?;
-    let greatest = values.iter().copied().max_by(f64::total_cmp)?;
-    Some((least, greatest))
+pub fn extent<V: Borrow<f64>>(values: impl IntoIterator<Item = V>) -> Option<(f64, f64)> {
+    let sorted = sorted(values);
+    Some((*sorted.first()?, *sorted.last()?))
 }
 
 /// The geometric mean of the positive values, the mean that suits ratios; `None` if there is none.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let logarithms: Vec<f64> = values.iter().filter(|v| **v > 0.0 && v.is_finite()).map(|v| v.ln()).collect();
-    if logarithms.is_empty() {
-        return None;
-    }
-    Some((logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
+pub fn geometric_mean<V: Borrow<f64>>(values: impl IntoIterator<Item = V>) -> Option<f64> {
+    let positive = values.into_iter().map(|value| *value.borrow()).filter(|value| *value > 0.0 && value.is_finite());
+    let logarithms: Vec<f64> = positive.map(f64::ln).collect();
+    (!logarithms.is_empty()).then(|| (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
 }
 
 /// How often values are drawn anew.
@@ -81,18 +84,18 @@ mod tests {
 
     #[test]
     fn medians_and_extents() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(extent(&[2.0, 1.0, 3.0]), Some((1.0, 3.0)));
-        assert_eq!(extent(&[]), None);
+        assert_eq!(median([0.0; 0]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(extent([2.0, 1.0, 3.0]), Some((1.0, 3.0)));
+        assert_eq!(extent([0.0; 0]), None);
     }
 
     #[test]
     fn geometric_mean_of_ratios() {
-        let mean = geometric_mean(&[2.0, 8.0, 0.0]).unwrap();
+        let mean = geometric_mean([2.0, 8.0, 0.0]).unwrap();
         assert!((mean - 4.0).abs() < 1e-12);
-        assert_eq!(geometric_mean(&[0.0]), None);
+        assert_eq!(geometric_mean([0.0]), None);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl<'a> Case<'a> {
         let rows = self.measured.rows_of_one_variant(&self.query(experiment, row, variables), num);
         for row in &rows {
             let of_row = |reason: &String| format!("{} {}: {reason}", self.engine, row.record.row);
-            self.notes.borrow_mut().extend(self.measured.notes(row).iter().map(of_row));
+            self.notes.borrow_mut().extend(row.notes.iter().map(of_row));
         }
         rows.into_iter().map(|row| row.record).collect()
     }
@@ -70,12 +70,12 @@ impl<'a> Case<'a> {
 
     /// Operations per second of every repetition.
     pub fn rates(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<f64> {
-        self.records(experiment, row, variables).iter().map(|record| record.ops_per_sec).collect()
+        rates(&self.records(experiment, row, variables))
     }
 
     /// The printed microseconds per operation of every repetition.
     pub fn micros(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<f64> {
-        self.records(experiment, row, variables).iter().map(|record| record.micros_per_op).collect()
+        micros(&self.records(experiment, row, variables))
     }
 
     /// Why a row is not there.
@@ -122,6 +122,16 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Operations per second.
+pub fn rates(records: &[&Record]) -> Vec<f64> {
+    records.iter().map(|record| record.ops_per_sec).collect()
+}
+
+/// The printed microseconds per operation.
+pub fn micros(records: &[&Record]) -> Vec<f64> {
+    records.iter().map(|record| record.micros_per_op).collect()
+}
+
 /// The largest size that all of these have; none if they share none.
 pub fn common_size(places: &[BTreeSet<u64>]) -> Option<u64> {
     let (first, others) = places.split_first()?;
@@ -153,6 +163,9 @@ fn sentence(text: &str) -> String {
     }
     text
 }
+
+/// What is said where a side of a ratio is 0.
+pub const NO_RATIO: &str = "a rate of zero has no ratio";
 
 /// A ratio of medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -219,20 +232,11 @@ pub fn held(holds: bool) -> Verdict {
 }
 
 /// All must hold; else what is worst of them, where nothing is worse than a clear no.
-pub fn all(verdicts: &[Verdict]) -> Verdict {
-    let first = |wanted: Verdict| verdicts.contains(&wanted).then_some(wanted);
-    let order = [
-        Verdict::NotHeld,
-        Verdict::NoDifferenceShown,
-        Verdict::NotMeasured,
-        Verdict::NotTestableHere,
-        Verdict::RefutedByArithmetic,
-    ];
-    match order.into_iter().find_map(first) {
-        Some(worst) => worst,
-        None if verdicts.is_empty() => Verdict::NotMeasured,
-        None => Verdict::Held,
-    }
+pub fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    use Verdict::*;
+    let worst_first = [NotHeld, NoDifferenceShown, NotMeasured, NotTestableHere, RefutedByArithmetic, Held];
+    let place = |verdict: &Verdict| worst_first.iter().position(|other| other == verdict);
+    verdicts.into_iter().min_by_key(place).unwrap_or(NotMeasured)
 }
 
 #[cfg(test)]
@@ -277,18 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_says_once_what_one_repetition_cannot_show() {
-        let single = Ratio::of(&[2.0], &[1.0]).unwrap().text();
-        let told = told_once(&format!("first {single}, then {single} and {single}"));
-        assert_eq!(told, format!("first 2 ({ONE_REPETITION}), then 2 (one repetition) and 2 (one repetition)"));
-        assert_eq!(told_once("nothing of it"), "nothing of it");
-    }
-
-    #[test]
     fn the_worst_verdict_counts() {
-        assert_eq!(all(&[Verdict::Held, Verdict::NotHeld, Verdict::NoDifferenceShown]), Verdict::NotHeld);
-        assert_eq!(all(&[Verdict::Held, Verdict::NoDifferenceShown]), Verdict::NoDifferenceShown);
-        assert_eq!(all(&[Verdict::Held, Verdict::Held]), Verdict::Held);
-        assert_eq!(all(&[]), Verdict::NotMeasured);
+        assert_eq!(all([Verdict::Held, Verdict::NotHeld, Verdict::NoDifferenceShown]), Verdict::NotHeld);
+        assert_eq!(all([Verdict::Held, Verdict::NoDifferenceShown]), Verdict::NoDifferenceShown);
+        assert_eq!(all([Verdict::Held, Verdict::Held]), Verdict::Held);
+        assert_eq!(all([]), Verdict::NotMeasured);
     }
 }

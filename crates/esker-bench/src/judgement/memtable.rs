@@ -1,7 +1,7 @@
 //! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in
 //! `missing_keys`.
 
-use super::case::{Case, held};
+use super::case::{Case, held, micros};
 use super::verdict::{Judgement, Verdict};
 use crate::published::{DATA, GRID_MIB, Grid};
 use crate::record::Record;
@@ -26,7 +26,7 @@ fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
         for (cell, file) in line.iter_mut().zip(GRID_MIB) {
             let records = case.records("grid", row, &[("write_buffer_mib", buffer), ("max_file_mib", file)]);
             sizes.extend(records.iter().map(|record| record.num));
-            if let Some(value) = median(&micros(&records)).filter(|value| *value > 0.0) {
+            if let Some(value) = median(micros(&records)).filter(|value| *value > 0.0) {
                 *cell = value;
                 cells += 1;
             }
@@ -38,10 +38,6 @@ fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
         (0, _) => Err(case.reason("grid", row)),
         _ => Err(format!("{cells} of the 25 cells of {row} are measured, and the claim is about all of them")),
     }
-}
-
-fn micros(records: &[&Record]) -> Vec<f64> {
-    records.iter().map(|record| record.micros_per_op).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -190,7 +186,7 @@ pub fn comparisons(case: &Case<'_>) -> Result<Judgement, String> {
         return Err(case.reason("grid", FILLRANDOM));
     }
     let per_entry = |record: &&Record| Some(record.counters.comparisons? as f64 / record.ops as f64);
-    let Some(value) = median(&records.iter().filter_map(per_entry).collect::<Vec<_>>()) else {
+    let Some(value) = median(records.iter().filter_map(per_entry)) else {
         return Ok(case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine)));
     };
     let (from, to) = (case.threshold("from"), case.threshold("to"));

@@ -7,9 +7,8 @@
 //! compaction is behind: then it goes when the reader waits or compacts first. Each is a variant of
 //! the experiment `why`, with buffers of 2 and 32 MiB.
 
-use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held};
+use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held, micros};
 use super::verdict::{Judgement, Verdict};
-use crate::record::Record;
 use crate::report::number::three_digits as number;
 use crate::report::words::listed;
 use crate::stats::median;
@@ -36,8 +35,9 @@ impl Gap {
     /// The error is why there is none.
     fn find(case: &Case<'_>, buffer: &'static str) -> Result<Gap, String> {
         let cell = [("write_buffer_mib", buffer), ("max_file_mib", "2")];
-        let floor = case.micros("grid", AFTER_FILLSEQ, &cell);
-        let (plain, unique) = (variant(case, buffer, PLAIN, ROW), variant(case, buffer, UNIQUE, ROW));
+        let floor = case.records("grid", AFTER_FILLSEQ, &cell);
+        let of_variant = |name| case.records(EXPERIMENT, ROW, &[("write_buffer_mib", buffer), ("variant", name)]);
+        let (plain, unique) = (of_variant(PLAIN), of_variant(UNIQUE));
         if floor.is_empty() {
             let why = case.reason("grid", AFTER_FILLSEQ);
             return Err(format!("reads after a sequential load are the other side of the gap, and {why}"));
@@ -45,14 +45,10 @@ impl Gap {
         if plain.is_empty() || unique.is_empty() {
             return Err(case.reason(EXPERIMENT, ROW));
         }
-        let size = |records: Vec<&Record>| records.first().map(|record| record.num);
-        let random = [("write_buffer_mib", buffer), ("variant", PLAIN)];
-        let every = [("write_buffer_mib", buffer), ("variant", UNIQUE)];
-        let floor_size = size(case.records("grid", AFTER_FILLSEQ, &cell));
-        if [random, every].iter().any(|variables| size(case.records(EXPERIMENT, ROW, variables)) != floor_size) {
+        if [&plain, &unique].iter().any(|side| side[0].num != floor[0].num) {
             return Err("the two sides of the gap were measured at different sizes".into());
         }
-        Ok(Gap { buffer, floor, plain, unique })
+        Ok(Gap { buffer, floor: micros(&floor), plain: micros(&plain), unique: micros(&unique) })
     }
 
     fn width(&self) -> f64 {
@@ -141,7 +137,7 @@ pub fn judge(case: &Case<'_>) -> Result<Judgement, String> {
         None if ratio.shows_nothing() => Verdict::NoDifferenceShown,
         _ => held(ratio.shows_nothing()),
     };
-    let direction = all(&open.iter().map(|(_, ratio)| gone(ratio)).collect::<Vec<_>>());
+    let direction = all(open.iter().map(|(_, ratio)| gone(ratio)));
     let magnitude = held(open.iter().all(|(_, ratio)| closed(ratio)));
     let value: Vec<String> = open.iter().map(|(_, ratio)| ratio.short()).collect();
     Ok(case.judged(value.join(", "), direction, magnitude, said.join("; ")))

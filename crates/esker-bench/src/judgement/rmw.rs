@@ -1,6 +1,6 @@
 //! Read-modify-write against merge: RMW-1 to RMW-7.
 
-use super::case::{Case, Ratio, all, common_size, held};
+use super::case::{Case, NO_RATIO, Ratio, all, common_size, held, micros, rates};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::report::number::{shown, three_digits as number};
@@ -12,10 +12,9 @@ const UPDATE: &str = "updaterandom";
 const MERGE: &str = "mergerandom";
 const SEED_THREADS: &[(&str, &str)] = &[("threads", "10")];
 
-const ZERO: &str = "a rate of zero has no ratio";
-
 /// Both benchmarks at the same size, the largest that both were run at.
 struct Pair<'a> {
+    num: u64,
     update: Vec<&'a Record>,
     merge: Vec<&'a Record>,
 }
@@ -28,20 +27,18 @@ impl<'a> Pair<'a> {
         variables: &[(&str, &str)],
         num: Option<u64>,
     ) -> Result<Pair<'a>, String> {
-        let [update, merge] = [UPDATE, MERGE].map(|row| case.sizes(experiment, row, variables));
-        if let Some(row) = [(&update, UPDATE), (&merge, MERGE)].iter().find(|(sizes, _)| sizes.is_empty()) {
-            return Err(case.reason(experiment, row.1));
+        let sizes = [UPDATE, MERGE].map(|row| case.sizes(experiment, row, variables));
+        if let Some((_, row)) = sizes.iter().zip([UPDATE, MERGE]).find(|(sizes, _)| sizes.is_empty()) {
+            return Err(case.reason(experiment, row));
         }
-        let common: BTreeSet<u64> = update.intersection(&merge).copied().collect();
         let num = match num {
-            Some(num) if common.contains(&num) => num,
-            Some(num) => return Err(format!("{experiment} was not measured with {} keys", number(num as f64))),
-            None => *common
-                .last()
+            None => common_size(&sizes)
                 .ok_or_else(|| format!("updates and merges of {experiment} were measured at different sizes only"))?,
+            Some(num) if sizes.iter().all(|sizes| sizes.contains(&num)) => num,
+            Some(num) => return Err(format!("{experiment} was not measured with {} keys", number(num as f64))),
         };
         let records = |row| case.records_of_size(experiment, row, variables, Some(num));
-        Ok(Pair { update: records(UPDATE), merge: records(MERGE) })
+        Ok(Pair { num, update: records(UPDATE), merge: records(MERGE) })
     }
 
     /// The sizes that both were run at.
@@ -50,36 +47,21 @@ impl<'a> Pair<'a> {
         of(UPDATE).intersection(&of(MERGE)).copied().collect()
     }
 
-    fn num(&self) -> Option<u64> {
-        self.update.first().map(|record| record.num)
-    }
-
-    fn rates(&self) -> (Vec<f64>, Vec<f64>) {
-        let rates = |records: &[&Record]| records.iter().map(|record| record.ops_per_sec).collect();
-        (rates(&self.update), rates(&self.merge))
-    }
-
-    /// Merges over updates.
-    fn ratio(&self) -> Option<Ratio> {
-        let (update, merge) = self.rates();
-        Ratio::of(&merge, &update)
+    /// Merges over updates. The error is why there is no ratio.
+    fn ratio(&self) -> Result<Ratio, String> {
+        Ok(Ratio::of(&rates(&self.merge), &rates(&self.update)).ok_or(NO_RATIO)?)
     }
 
     /// Whether what was measured as a merge was one.
     fn is_merge(&self) -> bool {
         !self.merge.iter().any(|record| record.message.contains("no merge"))
     }
-
-    fn size(&self) -> String {
-        self.update.first().map_or_else(String::new, |record| format!("{} keys", number(record.num as f64)))
-    }
 }
 
 pub fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
     let pair = Pair::find(case, "seed", SEED_THREADS, None)?;
-    let ratio = pair.ratio().ok_or(ZERO)?;
-    let (update, merge) = pair.rates();
-    let [update, merge] = shown([update, merge].map(|rates| median(&rates).unwrap_or(0.0)));
+    let ratio = pair.ratio()?;
+    let [update, merge] = shown([&pair.update, &pair.merge].map(|side| median(rates(side)).unwrap_or(0.0)));
     if !pair.is_merge() {
         let why = format!(
             "{} has no merge: its mergerandom reads, adds and writes back, {merge} a second against {update} of updaterandom",
@@ -87,7 +69,7 @@ pub fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
         );
         return Ok(case.not_testable(ratio.short(), why));
     }
-    let seconds = |records: &[&Record]| median(&records.iter().map(|record| record.wall_s).collect::<Vec<_>>());
+    let seconds = |records: &[&Record]| median(records.iter().map(|record| record.wall_s));
     let times = match (seconds(&pair.update), seconds(&pair.merge)) {
         (Some(update), Some(merge)) if merge > 0.0 => number(update / merge),
         _ => "-".into(),
@@ -95,13 +77,13 @@ pub fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
     let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
     let [published, by_time] = shown(["ratio", "ratio of total times"].map(|name| case.published(name)));
     let mut why = format!(
-        "with {} mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
+        "with {} keys mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
          published {by_time})",
-        pair.size(),
+        number(pair.num as f64),
         ratio.text(),
     );
-    match Pair::find(case, "unscaled", SEED_THREADS, pair.num()).map(|pair| pair.ratio()) {
-        Ok(Some(unscaled)) => {
+    match Pair::find(case, "unscaled", SEED_THREADS, Some(pair.num)).map(|pair| pair.ratio()) {
+        Ok(Ok(unscaled)) => {
             why.push_str(&format!("; with buffers as large as the published ones it is {}", unscaled.text()));
         }
         // Rows there are, but none to stand beside these.
@@ -117,11 +99,10 @@ pub fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
 /// What this engine does with so many threads, for the sentence.
 fn with_threads(case: &Case<'_>, (experiment, threads): (&str, u32), num: u64) -> Option<String> {
     let pair = Pair::find(case, experiment, &[("threads", &threads.to_string())], Some(num)).ok()?;
-    let (update, merge) = pair.rates();
     let share = pair.update.first().and_then(|record| found_share(record));
     let share = share.map_or_else(String::new, |share| format!(", {} % found", number(share * 100.0)));
-    let rate = |rates: &[f64]| number(median(rates).unwrap_or(0.0));
-    Some(format!("{}: {} and {} a second{share}", counted(threads, "thread"), rate(&update), rate(&merge)))
+    let rate = |records: &[&Record]| number(median(rates(records)).unwrap_or(0.0));
+    Some(format!("{}: {} and {} a second{share}", counted(threads, "thread"), rate(&pair.update), rate(&pair.merge)))
 }
 
 pub fn threads(case: &Case<'_>) -> Result<Judgement, String> {
@@ -207,11 +188,8 @@ pub fn share_found(case: &Case<'_>) -> Result<Judgement, String> {
 pub fn operand(case: &Case<'_>) -> Result<Judgement, String> {
     let mut why = "the program merges 8 bytes of its pool of values, read as a little-endian number, not 1".to_owned();
     let num = common_size(&["random", "one"].map(|operand| case.sizes("operand", MERGE, &[("operand", operand)])));
-    let rates = |operand| -> Vec<f64> {
-        let records = num.map(|num| case.records_of_size("operand", MERGE, &[("operand", operand)], Some(num)));
-        records.unwrap_or_default().iter().map(|record| record.ops_per_sec).collect()
-    };
-    let ratio = Ratio::of(&rates("random"), &rates("one"));
+    let of_operand = |operand| case.records_of_size("operand", MERGE, &[("operand", operand)], num);
+    let ratio = num.and_then(|_| Ratio::of(&rates(&of_operand("random")), &rates(&of_operand("one"))));
     let value = ratio.map_or_else(|| "random bytes".to_owned(), |ratio| ratio.short());
     match ratio {
         Some(ratio) => {
@@ -251,15 +229,15 @@ pub fn mechanism(case: &Case<'_>) -> Result<Judgement, String> {
     }
     let pairs = places.map(|(name, experiment, variables)| (name, Pair::find(case, experiment, variables, num)));
     let said = |(name, pair): &(&str, Result<Pair<'_>, String>)| {
-        let ratio = pair.as_ref().ok()?.ratio()?;
+        let ratio = pair.as_ref().ok()?.ratio().ok()?;
         Some(format!("{} with {name}", ratio.short()))
     };
     let all_said: Vec<String> = pairs.iter().filter_map(said).collect();
     let [(_, dear), _, _, (_, cheap)] = pairs;
     let (dear, cheap) = (dear?, cheap?);
-    let ((update, merge), (cheap_update, cheap_merge)) = (dear.rates(), cheap.rates());
-    let change = Ratio::of_ratios([&cheap_merge, &cheap_update, &merge, &update]);
-    let (gain, left, change) = (dear.ratio().ok_or(ZERO)?, cheap.ratio().ok_or(ZERO)?, change.ok_or(ZERO)?);
+    let [a, b, c, d] = [&cheap.merge, &cheap.update, &dear.merge, &dear.update].map(|side| rates(side));
+    let (gain, left) = (dear.ratio()?, cheap.ratio()?);
+    let change = Ratio::of_ratios([&a, &b, &c, &d]).ok_or(NO_RATIO)?;
     if !dear.is_merge() {
         return Ok(case.not_testable(String::new(), format!("{} has no merge, so no read is saved", case.engine)));
     }
@@ -279,7 +257,7 @@ pub fn mechanism(case: &Case<'_>) -> Result<Judgement, String> {
     ));
     // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a
     // loss.
-    let direction = all(&[change.below(1.0), held(share < 1.0)]);
+    let direction = all([change.below(1.0), held(share < 1.0)]);
     Ok(case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why))
 }
 
@@ -296,18 +274,15 @@ pub fn deferred(case: &Case<'_>) -> Result<Judgement, String> {
             false => "reads after updates and after merges were measured at different sizes only".to_owned(),
         });
     };
-    let rows = |load: &str, after: &str| -> Vec<f64> {
-        let records = case.records_of_size(EXPERIMENT, &name(load, after), &[], Some(num));
-        records.iter().map(|record| record.micros_per_op).collect()
-    };
+    let rows = |load, after| micros(&case.records_of_size(EXPERIMENT, &name(load, after), &[], Some(num)));
     let (updated, merged) = (rows(UPDATE, ""), rows(MERGE, ""));
     let before = Ratio::of(&merged, &updated).ok_or("a latency of zero has no ratio")?;
     let (updated_after, merged_after) = (rows(UPDATE, " after compact"), rows(MERGE, " after compact"));
-    let micros = |values: &[f64]| number(median(values).unwrap_or(f64::NAN));
+    let middle = |values: &[f64]| number(median(values).unwrap_or(f64::NAN));
     let mut why = format!(
         "a random read takes {} us after merges and {} us after updates, {} times as long",
-        micros(&merged),
-        micros(&updated),
+        middle(&merged),
+        middle(&updated),
         before.text()
     );
     let mut direction = before.above(1.0);
@@ -316,37 +291,18 @@ pub fn deferred(case: &Case<'_>) -> Result<Judgement, String> {
         Some((after, change)) => {
             why.push_str(&format!(
                 "; once compacted {} and {} us, {} times as long: compaction changes the ratio by {}",
-                micros(&merged_after),
-                micros(&updated_after),
+                middle(&merged_after),
+                middle(&updated_after),
                 after.text(),
                 change.text()
             ));
-            direction = all(&[direction, change.below(1.0)]);
+            direction = all([direction, change.below(1.0)]);
         }
         None => {
             why.push_str("; reads after compaction were not measured at this size");
-            direction = all(&[direction, Verdict::NotMeasured]);
+            direction = all([direction, Verdict::NotMeasured]);
         }
     }
     why.push_str(" (no figure was published)");
     Ok(case.judged(before.short(), direction, Verdict::NotTestableHere, why))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_share_found_follows_from_the_threads() {
-        assert!((expected_share(10) - 0.900_005).abs() < 1e-6);
-        assert!((expected_share(2) - 0.567_668).abs() < 1e-6);
-        assert!((expected_share(1) - 0.367_879).abs() < 1e-6);
-    }
-
-    #[test]
-    fn the_arithmetic_of_the_sentences() {
-        assert_eq!(33_498 * 14_926, 499_991_148u64);
-        assert_eq!(105_892 * 4_733, 501_186_836u64);
-        assert!((1e6f64 / 33_498.0 - 29.852).abs() < 1e-3);
-    }
 }

@@ -1,5 +1,6 @@
 //! The published data as they are in `data/published.json`.
 
+use crate::engine::ENGINES;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -54,6 +55,23 @@ pub struct PublishedRecord {
     /// What a reader should know about it.
     #[serde(default)]
     pub note: String,
+}
+
+/// Ratios that differ by more than this do not follow from the figures.
+const RATIO_TOLERANCE: f64 = 0.05;
+
+impl PublishedRecord {
+    /// The engine here that answers it: that of the same name, whatever its version.
+    pub fn answering(&self) -> &'static str {
+        let name = self.engine.to_ascii_lowercase();
+        ENGINES.into_iter().find(|engine| name.starts_with(engine)).unwrap_or_default()
+    }
+
+    /// The ratio that is shown, and the one that the figures give where that is another.
+    pub fn ratios(&self) -> (Option<f64>, Option<f64>) {
+        let is_another = |two: &f64| self.published_ratio.is_some_and(|one| (one / two - 1.0).abs() > RATIO_TOLERANCE);
+        (self.published_ratio, self.recomputed_ratio.filter(is_another))
+    }
 }
 
 /// Where the published figures contradict each other, or what is said of them.
@@ -175,6 +193,11 @@ pub const GRID_MIB: [&str; 5] = ["2", "4", "8", "16", "32"];
 pub type Grid = [[f64; 5]; 5];
 
 impl Data {
+    /// The published records of an experiment.
+    pub fn published<'a>(&'a self, study: &'a str, experiment: &'a str) -> impl Iterator<Item = &'a PublishedRecord> {
+        self.records.iter().filter(move |record| record.study == study && record.experiment == experiment)
+    }
+
     /// The published grid of a row; none if a cell of it is missing.
     pub fn grid(&self, row: &str) -> Option<Grid> {
         let mut grid = [[f64::NAN; 5]; 5];

@@ -51,16 +51,6 @@ pub fn compare(runs: &[StudyRun]) -> Vec<Compared> {
     DATA.records.iter().map(|record| compared(record, &measurements)).collect()
 }
 
-/// The engine here that answers a published one, and its variant.
-fn counterpart(engine: &str) -> (&'static str, &'static str) {
-    match engine.split(' ').next().unwrap_or_default() {
-        "LevelDB" => ("leveldb", ""),
-        "Kyoto" => ("kyoto", ""),
-        "SQLite" => ("sqlite", "rowid"),
-        _ => ("rocksdb", ""),
-    }
-}
-
 /// Experiment and row that a figure of the 2011 page is a ratio to.
 fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
     let row = match (record.experiment.as_str(), record.row.as_str()) {
@@ -120,7 +110,8 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
         let (study, experiment, variables) = (&record.study, experiment_of(engine, &place), &place.variables);
         Query { study, experiment, engine, row, variables }
     };
-    let (engine, variant) = counterpart(&record.engine);
+    let engine = record.answering();
+    let variant = if engine == "sqlite" { "rowid" } else { "" };
     let mut measured = Vec::new();
     for candidate in measurements.engines() {
         for (row, called) in &place.rows {
@@ -142,7 +133,7 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
 
 /// The rows of one engine, one result for each of its variants.
 fn of_query(record: &PublishedRecord, query: &Query<'_>, called: &str, all: &Measurements<'_>) -> Vec<Measured> {
-    let mut by_variant: BTreeMap<&str, Vec<Row<'_>>> = BTreeMap::new();
+    let mut by_variant: BTreeMap<&str, Vec<&Row<'_>>> = BTreeMap::new();
     for row in all.select(query) {
         // An experiment on another file system answers nothing about ext4.
         if record.experiment != "ext4" || row.record.host.file_system == "ext4" {
@@ -158,7 +149,7 @@ fn of_query(record: &PublishedRecord, query: &Query<'_>, called: &str, all: &Mea
         let base = base_row.as_ref().and_then(|row| {
             let base = Query { experiment: base_experiment, row, variables: &[], ..*query };
             let rates = all.select(&base).into_iter().filter(|row| row.cell.variant == variant);
-            median(&rates.map(|row| row.record.ops_per_sec).collect::<Vec<_>>())
+            median(rates.map(|row| row.record.ops_per_sec))
         });
         let scale = rows.first().and_then(|row| row.cell.variables.get("scale"));
         let scale = scale.filter(|scale| record.study == "rmw" && scale.as_str() != "1");
@@ -260,15 +251,6 @@ fn about(record: &PublishedRecord, query: &Query<'_>, all: &Measurements<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_published_engine_has_a_counterpart() {
-        assert_eq!(counterpart("LevelDB r39"), ("leveldb", ""));
-        assert_eq!(counterpart("LevelDB 1.23"), ("leveldb", ""));
-        assert_eq!(counterpart("Kyoto Cabinet TreeDB 1.2.67"), ("kyoto", ""));
-        assert_eq!(counterpart("SQLite 3.7.6.3"), ("sqlite", "rowid"));
-        assert_eq!(counterpart("RocksDB 2.6 or a little later"), ("rocksdb", ""));
-    }
 
     #[test]
     fn every_ratio_has_a_baseline() {

@@ -1,6 +1,8 @@
 //! What a report says, before a renderer writes it: sections made of a few kinds of blocks. Every
 //! text is plain.
 
+use super::engine_style::{OURS, Style};
+
 /// A whole report.
 #[derive(Debug, Default)]
 pub struct Document {
@@ -62,7 +64,7 @@ pub enum Block {
     /// Heat maps that stand side by side where there is room.
     Maps(Vec<HeatMap>),
     /// Line plots that share their legend and stand side by side where there is room.
-    Plots(Vec<LegendEntry>, Vec<Plot>),
+    Plots(Vec<(String, Style)>, Vec<Plot>),
     /// Groups of blocks that stand side by side where there is room.
     Beside(Vec<Vec<Block>>),
     /// A section within the section.
@@ -108,6 +110,48 @@ impl Table {
     }
 }
 
+/// A table with a line for each of `of`, made column by column.
+pub struct TableOf<'t, T> {
+    of: &'t [T],
+    table: Table,
+}
+
+impl<'t, T> TableOf<'t, T> {
+    /// Without columns yet. `line` gives the heading of a line.
+    pub fn new(
+        caption: impl Into<String>,
+        head: impl Into<String>,
+        of: &'t [T],
+        line: impl Fn(&'t T) -> Line,
+    ) -> TableOf<'t, T> {
+        TableOf { of, table: Table::new(caption, head, Vec::new(), of.iter().map(line)) }
+    }
+
+    /// The same with a column more.
+    pub fn column<F: Into<Field>>(mut self, column: Column, cell: impl Fn(&'t T) -> F) -> TableOf<'t, T> {
+        self.table.columns.push(column);
+        for (line, of) in self.table.lines.iter_mut().zip(self.of) {
+            line.cells.push(cell(of).into());
+        }
+        self
+    }
+
+    /// The same with a column of figures more.
+    pub fn number<F: Into<Field>>(self, name: impl Into<String>, cell: impl Fn(&'t T) -> F) -> TableOf<'t, T> {
+        self.column(Column::number(name), cell)
+    }
+
+    /// The same with a column of words more.
+    pub fn words<F: Into<Field>>(self, name: impl Into<String>, cell: impl Fn(&'t T) -> F) -> TableOf<'t, T> {
+        self.column(Column::words(name), cell)
+    }
+
+    /// The table.
+    pub fn done(self) -> Table {
+        self.table
+    }
+}
+
 /// A column of a table.
 #[derive(Debug, Default, Clone)]
 pub struct Column {
@@ -147,14 +191,19 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line of these cells.
-    pub fn new(head: impl Into<String>, cells: Vec<Field>) -> Line {
-        Line { head: head.into(), cells, ..Line::default() }
+    /// A line with cells still to come.
+    pub fn head(head: impl Into<String>) -> Line {
+        Line { head: head.into(), ..Line::default() }
     }
 
     /// The same, about an engine.
-    pub fn of(engine: &str, head: impl Into<String>, cells: Vec<Field>) -> Line {
-        Line { ours: engine == super::engine_style::OURS, ..Line::new(head, cells) }
+    pub fn of(engine: &str, head: impl Into<String>) -> Line {
+        Line { ours: engine == OURS, ..Line::head(head) }
+    }
+
+    /// A line of these cells.
+    pub fn new(head: impl Into<String>, cells: Vec<Field>) -> Line {
+        Line { cells, ..Line::head(head) }
     }
 }
 
@@ -262,7 +311,7 @@ pub enum Whose {
 impl Whose {
     /// Esker's, or another engine's.
     pub fn engine(engine: &str) -> Whose {
-        if engine == super::engine_style::OURS { Whose::Ours } else { Whose::Peer }
+        if engine == OURS { Whose::Ours } else { Whose::Peer }
     }
 }
 
@@ -300,22 +349,8 @@ pub struct HeatMap {
 impl HeatMap {
     /// The least and the greatest figure.
     pub fn extent(&self) -> Option<(f64, f64)> {
-        let figures: Vec<f64> = self.figures.iter().flatten().flatten().copied().filter(|f| f.is_finite()).collect();
-        crate::stats::extent(&figures)
+        crate::stats::extent(self.figures.iter().flatten().flatten().filter(|figure| figure.is_finite()))
     }
-}
-
-/// Which line of a plot is which.
-#[derive(Debug)]
-pub struct LegendEntry {
-    /// The name.
-    pub name: String,
-    /// The colour of the line and its marker.
-    pub colour: &'static str,
-    /// The width of the line.
-    pub width: u32,
-    /// The marker, as points around its centre.
-    pub marker: &'static [(i32, i32)],
 }
 
 /// A line plot.
@@ -331,6 +366,4 @@ pub struct Plot {
     pub caption: String,
     /// The drawing, safe to stand unescaped.
     pub svg: String,
-    /// Its width and height.
-    pub size: (u32, u32),
 }

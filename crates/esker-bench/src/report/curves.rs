@@ -5,7 +5,7 @@ use super::engine_style::{Style, display_name, listed};
 use super::groups::Group;
 use super::measured::Measured;
 use super::number;
-use super::plot::{Axis, Curve, SIZE, draw};
+use super::plot::{Axis, Curve, draw};
 use crate::record::Record;
 use crate::stats::median;
 
@@ -49,7 +49,6 @@ pub fn latency(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
         svg: draw(&x, &y, &curves)?,
         title: "Latency by percentile".into(),
         of: of.to_string(),
-        size: SIZE,
         description: format!("Median and 99.9th percentile in microseconds: {}.", spoken.join("; ")),
         caption: format!(
             "Lower is better. Both scales are logarithmic: every step to the right leaves a tenth of the slowest \
@@ -147,7 +146,6 @@ pub fn throughput(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
         svg: draw(&x, &y, &curves)?,
         title: "Throughput over time".into(),
         of: of.to_string(),
-        size: SIZE,
         description: format!("Slowest to fastest interval in operations per second: {}.", spoken.join("; ")),
         caption: format!(
             "Higher is better. The repetition nearest to the median of each engine.{foot}{}",
@@ -167,7 +165,7 @@ fn time_axis(curves: &[Curve], longest: f64, logarithmic: bool) -> Option<Axis> 
 
 /// The axis, and a sentence for the caption where it needs one.
 fn throughput_axis(curves: &[Curve]) -> Option<(Axis, &'static str)> {
-    let middles: Vec<f64> = curves.iter().filter_map(|curve| median(&values(&curve.points))).collect();
+    let middles: Vec<f64> = curves.iter().filter_map(|curve| median(values(&curve.points))).collect();
     let highest = curves.iter().flat_map(|curve| values(&curve.points)).reduce(f64::max)?;
     if spread(&middles) <= LINEAR_LIMIT {
         return Some((Axis::linear("operations per second", highest, number::metric), ""));
@@ -224,8 +222,8 @@ fn thinned(intervals: &[Interval], finest: f64) -> Vec<(f64, f64)> {
     points
 }
 
-fn values(points: &[(f64, f64)]) -> Vec<f64> {
-    points.iter().map(|point| point.1).collect()
+fn values(points: &[(f64, f64)]) -> impl Iterator<Item = f64> {
+    points.iter().map(|point| point.1)
 }
 
 /// How many times the smallest positive value the largest is.

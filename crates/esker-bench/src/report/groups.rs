@@ -130,32 +130,23 @@ impl<'a> Groups<'a> {
 
     /// What the marks of figures mean, each with the engines and rows that have it.
     pub fn notes(&self, label: impl Fn(&Group) -> String) -> Vec<String> {
-        let marked = |has: &dyn Fn(&Group, &Measured) -> bool| -> Vec<String> {
+        const MARKS: [(&str, &str); 2] = [
+            (
+                APART,
+                "Durability of another class than the row\u{2019}s, and so left out of best cells, of ratios and of their means",
+            ),
+            (SHORT, "Measured on fewer entries, since a load ended early; ratios that rest on it have the mark too"),
+        ];
+        let note = |(mark, what): (&str, &str)| {
             let of_engine = |engine: &&'a str| {
-                let own = |group: &&Group| group.cell(engine).is_some_and(|cell| has(group, cell));
+                let own = |group: &&Group| group.cell(engine).is_some_and(|cell| group.marks(cell).contains(mark));
                 let rows: Vec<String> = self.groups.iter().filter(own).map(&label).collect();
                 (!rows.is_empty()).then(|| format!("{} in {}", display_name(engine), some(&rows)))
             };
-            self.engines.iter().filter_map(of_engine).collect()
+            let cells: Vec<String> = self.engines.iter().filter_map(of_engine).collect();
+            (!cells.is_empty()).then(|| format!("{mark} {what}: {}.", cells.join("; ")))
         };
-        let apart = marked(&|group, cell| !cell.ran.is_empty() && !group.comparable(cell));
-        let short = marked(&|_, cell| cell.short_load.is_some());
-        let notes = [
-            (
-                apart,
-                format!(
-                    "{APART} Durability of another class than the row\u{2019}s, and so left out of best cells, of ratios and of their means"
-                ),
-            ),
-            (
-                short,
-                format!(
-                    "{SHORT} Measured on fewer entries, since a load ended early; ratios that rest on it have the mark too"
-                ),
-            ),
-        ];
-        let told = notes.into_iter().filter(|(cells, _)| !cells.is_empty());
-        told.map(|(cells, what)| format!("{what}: {}.", cells.join("; "))).collect()
+        MARKS.into_iter().filter_map(note).collect()
     }
 }
 
@@ -257,16 +248,6 @@ mod tests {
         assert_eq!(group.ratio("esker", Peer::Named("rocksdb")).unwrap().value, 2.0);
         assert_eq!(group.ratio("esker", Peer::Best), Some(Ratio { value: 2.0, peer: "rocksdb", mark: "" }));
         assert_eq!(group.ratio("esker", Peer::Named("lmdb")), None);
-    }
-
-    #[test]
-    fn thread_counts_are_separate_groups() {
-        let mut other = record("esker", 1, 3.0);
-        other.threads = 4;
-        let records = [record("esker", 1, 2.0), other];
-        let groups = Groups::of(&records);
-        assert_eq!(groups.label(&groups.groups[0]), "fillrandom, 1 thread");
-        assert_eq!(groups.label(&groups.groups[1]), "fillrandom, 4 threads");
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl Key {
 }
 
 /// Variables in a line: `threads 10, scale 1/100`; empty if there are none.
-pub fn setting(variables: &BTreeMap<String, String>) -> String {
-    variables.iter().map(|(name, value)| setting_of(name, value)).collect::<Vec<_>>().join(", ")
+pub fn setting<'v>(variables: impl IntoIterator<Item = (&'v String, &'v String)>) -> String {
+    variables.into_iter().map(|(name, value)| setting_of(name, value)).collect::<Vec<_>>().join(", ")
 }
 
 /// One variable with its value: `write buffer 2 MiB`; of `variant` the value alone.
@@ -95,6 +95,8 @@ pub struct Measured<'a> {
     pub skipped: Option<&'a str>,
     /// The load that ended early, if one did: the database of a repetition held fewer entries.
     pub short_load: Option<&'a str>,
+    /// Whether a repetition broke a rule of fairness.
+    pub broke_rule: bool,
 }
 
 impl<'a> Measured<'a> {
@@ -119,6 +121,14 @@ impl Measured<'_> {
         if self.short_load.is_some() { SHORT } else { "" }
     }
 
+    /// What stands behind its name: a double dagger if it broke a rule, and the mark of its
+    /// figures.
+    pub fn name_marks(&self) -> String {
+        let broke_rule = if self.broke_rule { "\u{2021}" } else { "" };
+        let marks = [broke_rule, self.mark()].into_iter().filter(|mark| !mark.is_empty());
+        marks.map(|mark| format!(" {mark}")).collect()
+    }
+
     /// The durability class of its writes.
     pub fn durability(&self) -> Option<Durability> {
         self.ran.iter().find_map(|record| record.durability)
@@ -134,7 +144,7 @@ impl Measured<'_> {
 
     /// The smallest and the largest figure of the repetitions.
     pub fn range(&self, field: impl Fn(&Record) -> f64) -> Option<(f64, f64)> {
-        stats::extent(&self.figures(field))
+        stats::extent(self.figures(field))
     }
 
     /// The figures of the repetitions; those that are not positive count as not taken.
@@ -145,7 +155,7 @@ impl Measured<'_> {
 
     /// The median over the repetitions.
     pub fn median(&self, field: impl Fn(&Record) -> f64) -> Option<f64> {
-        stats::median(&self.figures(field))
+        stats::median(self.figures(field))
     }
 
     /// Operations per second of wall time: the median.

@@ -6,12 +6,11 @@
 //! 1. `measured` holds the repetitions of one measurement; `groups` collects those of one row and
 //!    thread count, and works out every ratio.
 //! 2. `run` says everything about a run in `blocks`; `crate::study_report` does so for kept
-//!    studies, the scoreboard for its tables. `curves` and
-//!    `plot` draw latency and throughput over time as inline SVG.
+//!    studies, the scoreboard for its tables. `curves` and `plot` draw latency and throughput over
+//!    time as inline SVG.
 //! 3. `render` writes blocks. The HTML page shows itself without any request to the network.
-//! 4. `engine_style`, `number` and `varying` are what all of them share: names and colours, figures
-//!    as text, and
-//!    settings that differ from row to row.
+//! 4. `engine_style`, `number` and `words` are what all of them share: names and colours, figures
+//!    as text, and lists as people write them.
 
 pub(crate) mod blocks;
 mod curves;
@@ -22,7 +21,6 @@ pub(crate) mod number;
 mod plot;
 pub(crate) mod render;
 mod run;
-mod varying;
 pub(crate) mod words;
 
 use crate::record::Run;

@@ -79,6 +79,11 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
+/// The ends of an interval of a ratio.
+pub fn interval((low, high): (f64, f64)) -> String {
+    format!("{} to {}", ratio(low), ratio(high))
+}
+
 /// A value in the first of these units that it is at least 1 of, the largest first; as it is if it
 /// is less than any.
 fn in_unit<'u>(value: f64, units: &[(f64, &'u str)], least: &'u str) -> (f64, &'u str) {

@@ -79,47 +79,45 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)>
         return Err(unreadable("--max-loss must not be negative".into()));
     }
     let runs = load::runs(&arguments.runs).map_err(unreadable)?;
-    let mut lost = false;
-    let mut comparison = None;
-    if let Some(path) = &arguments.against {
-        let base = load::runs(std::slice::from_ref(path)).map_err(unreadable)?;
-        let compared = Comparison::of(&measure(&base), &measure(&runs), percent / 100.0).map_err(unreadable)?;
-        lost = compared.count(Verdict::Lost) > 0;
-        comparison = Some((compared.section(&path.display().to_string(), percent), compared.summary(percent)));
-    }
-    let kept = match (&arguments.lines, runs.as_slice()) {
-        (Some(_), [only]) => Some(lines::write(only)),
-        (Some(_), _) => return Err(unreadable("--lines is for one RUN: give each its own file".into())),
-        (None, _) => None,
+    let compare = |path: &PathBuf| {
+        let base = load::runs(std::slice::from_ref(path))?;
+        let comparison = Comparison::of(&measure(&base), &measure(&runs), percent / 100.0)?;
+        let section = comparison.section(&path.display().to_string(), percent);
+        Ok((section, comparison.summary(percent), comparison.count(Verdict::Lost) > 0))
     };
-    let asked =
-        [&arguments.html, &arguments.markdown, &arguments.csv, &arguments.lines].iter().any(|file| file.is_some());
-    match comparison {
-        Some((section, _)) if !asked => {
-            let mut text = format!("## {}\n", section.title);
-            markdown::blocks(&section.blocks, &mut text);
-            say(out, text.trim_end());
-        }
-        comparison => {
-            let (section, summary) = comparison.unzip();
-            let report = document(&runs, section);
-            let text = |write: &dyn Fn() -> String, path: &Option<PathBuf>, out: &mut dyn Write| match path {
-                Some(path) => put(&write(), path, out).map_err(|problem| (problem, EXIT_FAILED)),
-                None => Ok(()),
-            };
-            if !asked {
-                say(out, markdown::document(&report).trim_end());
-            }
-            text(&|| html::document(&report), &arguments.html, out)?;
-            text(&|| markdown::document(&report), &arguments.markdown, out)?;
-            text(&|| render_csv(&runs), &arguments.csv, out)?;
-            text(&|| kept.clone().unwrap_or_default(), &arguments.lines, out)?;
-            if let Some(summary) = summary {
-                eprintln!("{summary}");
-            }
-        }
+    let compared = arguments.against.as_ref().map(compare).transpose().map_err(unreadable)?;
+    let kept = match (&arguments.lines, runs.as_slice()) {
+        (Some(_), [only]) => lines::write(only),
+        (Some(_), _) => return Err(unreadable("--lines is for one RUN: give each its own file".into())),
+        (None, _) => String::new(),
+    };
+    let Arguments { html, markdown, csv, lines, .. } = arguments;
+    let is_asked = [html, markdown, csv, lines].iter().any(|file| file.is_some());
+    let code = if matches!(compared, Some((.., true))) { EXIT_FAILED } else { EXIT_OK };
+    let (section, summary) = compared.map(|(section, summary, _)| (section, summary)).unzip();
+    if let (Some(section), false) = (&section, is_asked) {
+        let mut text = format!("## {}\n", section.title);
+        markdown::blocks(&section.blocks, &mut text);
+        say(out, text.trim_end());
+        return Ok(code);
     }
-    Ok(if lost { EXIT_FAILED } else { EXIT_OK })
+    let report = document(&runs, section);
+    if !is_asked {
+        say(out, markdown::document(&report).trim_end());
+    }
+    let files: [(_, &dyn Fn() -> String); 4] = [
+        (html, &|| html::document(&report)),
+        (markdown, &|| markdown::document(&report)),
+        (csv, &|| render_csv(&runs)),
+        (lines, &|| kept.clone()),
+    ];
+    for (path, text) in files.into_iter().filter_map(|(path, text)| Some((path.as_ref()?, text))) {
+        put(&text(), path, out).map_err(|problem| (problem, EXIT_FAILED))?;
+    }
+    if let Some(summary) = summary {
+        eprintln!("{summary}");
+    }
+    Ok(code)
 }
 
 /// Writes to a file, or to standard output where it is called `-`.

@@ -1,18 +1,18 @@
 //! Kept runs as CSV: a line for each record and repetition, with the cell it belongs to; a cell
 //! that made none has a line that says why.
 
-use crate::output::csv;
+use crate::output::csv::COLUMNS;
 use crate::record::Record;
 use crate::report::render::csv::line;
 use crate::study::grid::{Finished, StudyRun};
 
 /// The whole file, with its header.
 pub fn text(runs: &[StudyRun]) -> String {
-    let header = ["study", "experiment", "variant", "variables", "failure"].map(String::from).into_iter();
-    let mut text = line(header.chain(csv::header()));
+    let header = ["study", "experiment", "variant", "variables", "failure"].map(String::from);
+    let mut text = line(header.into_iter().chain(COLUMNS.header()));
     for (run, finished) in runs.iter().flat_map(|run| run.finished.iter().map(move |finished| (run, finished))) {
         let mut add =
-            |record: &Record| text.push_str(&line(cell(&run.study, finished).into_iter().chain(csv::row(record))));
+            |record: &Record| text.push_str(&line(cell(&run.study, finished).into_iter().chain(COLUMNS.row(record))));
         finished.records.iter().for_each(&mut add);
         if finished.records.is_empty() {
             let (engine, repetition) = (finished.cell.engine.clone(), finished.cell.repetition);

@@ -12,8 +12,8 @@
 use crate::record::{Host, Record, SCHEMA_VERSION};
 use crate::study::grid::{Cell, Finished, RunDirectory, SCHEMA, StudyRun, lines};
 use crate::study::ttl::kept;
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Loads each path. The error is one line.
@@ -57,94 +57,81 @@ struct Lines {
     host: Host,
 }
 
+/// A line that is no bare record.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Line {
+    Row { part: Option<String>, record: Option<Value> },
+    Machine { host: Value },
+    Check { scenario: String, what: String, held: bool, found: String, figure: Option<u64>, of: Option<u64> },
+    Cost { variant: String, num: u64, fillrandom_us: Vec<f64>, readrandom_us: Vec<f64> },
+    Figure,
+    Mean,
+}
+
+const SUMMARY: &str = "a summary of a scoreboard, not records: use the file of `--records`, or `esker study compare`";
+
 impl Lines {
     fn line(&mut self, line: &str) -> Result<(), String> {
-        let mut value: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
-        let kind = value["kind"].as_str().map(String::from);
-        match kind.as_deref() {
-            None if value.get("benchmark").is_some() => self.take("", record(value)?),
-            Some("row") if value.get("record").is_some() => {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+        if value.get("kind").is_none() && value.get("benchmark").is_some() {
+            return self.take("", value);
+        }
+        let esker = self.of_esker();
+        match serde_json::from_value(value).map_err(|_| "neither a record nor a line of a study")? {
+            Line::Row { record: None, .. } => return Err(SUMMARY.into()),
+            Line::Row { part, record: Some(record) } => {
                 self.run.study = "scale".into();
-                let part = value["part"].as_str().unwrap_or_default().to_string();
-                self.take(&part, record(value["record"].take())?);
+                self.take(&part.unwrap_or_default(), record)?;
             }
-            Some("row") => {
-                return Err(
-                    "a summary of a scoreboard, not records: use the file of `--records`, or `esker study compare`"
-                        .into(),
-                );
+            Line::Machine { host } => self.host = serde_json::from_value(host).unwrap_or_default(),
+            // The verdict of a check is its message.
+            Line::Check { scenario, what, held, found, figure, of } => {
+                if let Some(row) = kept::row(&what) {
+                    let (ops, message, benchmark) = (of.unwrap_or(1), format!("({found})"), "ttl".into());
+                    let claimed = Record { benchmark, row: row.into(), num: ops, ops, message, ..esker.clone() };
+                    self.claimed.push(figure.map(|_| Record { found: figure, ..claimed }));
+                }
+                let message = format!("{}: {found}", if held { "held" } else { "NOT HELD" });
+                let record = Record { benchmark: "ttlcheck".into(), row: what, message, ..esker };
+                self.run.study = "ttl".into();
+                self.run.finished.push(cell_of_records(&scenario, "esker", vec![record]));
             }
-            Some("machine") => {
-                self.host = serde_json::from_value(value["host"].take()).unwrap_or_default();
+            Line::Cost { variant, num, fillrandom_us, readrandom_us } => {
+                self.run.study = "ttl".into();
+                for (row, figures) in [("fillrandom", fillrandom_us), ("readrandom", readrandom_us)] {
+                    for (repetition, micros) in (1..).zip(figures) {
+                        let record = cost(row, num, micros, Record { repetition, ..esker.clone() });
+                        let mut finished = cell_of_records("cost", "esker", vec![record]);
+                        finished.cell.variables = [("entries".to_string(), variant.replace('_', " "))].into();
+                        self.run.finished.push(finished);
+                    }
+                }
             }
-            Some("check") => self.check(&value),
-            Some("cost") => self.cost(&value),
-            Some("figure" | "mean") => {}
-            _ => return Err("neither a record nor a line of a study".into()),
+            Line::Figure | Line::Mean => {}
         }
         Ok(())
     }
 
-    fn take(&mut self, experiment: &str, record: Record) {
+    fn take(&mut self, experiment: &str, record: Value) -> Result<(), String> {
+        let record: Record = serde_json::from_value(record).map_err(|error| format!("no record: {error}"))?;
+        if record.schema != SCHEMA_VERSION {
+            let other = record.schema;
+            return Err(format!(
+                "a record of schema {other}, this program reads {SCHEMA_VERSION}: use the version that made it"
+            ));
+        }
         let engine = record.engine.clone();
         self.run.finished.push(cell_of_records(experiment, &engine, vec![record]));
+        Ok(())
     }
 
-    /// A check of the study of times to live: its verdict is its message.
-    fn check(&mut self, value: &Value) {
-        let text = |name: &str| value[name].as_str().unwrap_or_default().to_string();
-        if let Some(row) = kept::row(&text("what")) {
-            let ops = value["of"].as_u64().unwrap_or(1);
-            self.claimed.push(value["figure"].as_u64().map(|figure| Record {
-                benchmark: "ttl".into(),
-                row: row.into(),
-                num: ops,
-                ops,
-                found: Some(figure),
-                message: format!("({})", text("found")),
-                ..self.of_esker(1)
-            }));
-        }
-        let verdict = if value["held"].as_bool() == Some(true) { "held" } else { "NOT HELD" };
-        let record = Record {
-            benchmark: "ttlcheck".into(),
-            row: text("what"),
-            message: format!("{verdict}: {}", text("found")),
-            ..self.of_esker(1)
-        };
-        self.run.study = "ttl".into();
-        self.run.finished.push(cell_of_records(&text("scenario"), "esker", vec![record]));
-    }
-
-    /// What times to live cost: one list of figures for each benchmark.
-    fn cost(&mut self, value: &Value) {
-        self.run.study = "ttl".into();
-        let num = value["num"].as_u64().unwrap_or(0);
-        for (benchmark, name) in [("fillrandom", "fillrandom_us"), ("readrandom", "readrandom_us")] {
-            let figures = value[name].as_array().into_iter().flatten().filter_map(Value::as_f64);
-            for (repetition, micros) in (1..).zip(figures) {
-                let record = Record {
-                    benchmark: benchmark.into(),
-                    row: benchmark.into(),
-                    num,
-                    ops: num,
-                    micros_per_op: micros,
-                    micros_per_op_wall: micros,
-                    ops_per_sec: if micros > 0.0 { 1e6 / micros } else { 0.0 },
-                    ..self.of_esker(repetition)
-                };
-                let mut finished = cell_of_records("cost", "esker", vec![record]);
-                finished.cell.variables = [("entries".to_string(), words(&value["variant"]))].into();
-                self.run.finished.push(finished);
-            }
-        }
-    }
-
-    fn of_esker(&self, repetition: u32) -> Record {
+    /// What all lines of the study of times to live have in common.
+    fn of_esker(&self) -> Record {
         Record {
             schema: SCHEMA_VERSION,
             engine: "esker".into(),
-            repetition,
+            repetition: 1,
             threads: 1,
             host: self.host.clone(),
             ..Record::default()
@@ -152,27 +139,25 @@ impl Lines {
     }
 }
 
-fn words(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), |text| text.replace('_', " "))
-}
-
-fn record(value: Value) -> Result<Record, String> {
-    let record: Record = serde_json::from_value(value).map_err(|error| format!("no record: {error}"))?;
-    match record.schema {
-        SCHEMA_VERSION => Ok(record),
-        other => Err(format!(
-            "a record of schema {other}, this program reads {SCHEMA_VERSION}: use the version that made it"
-        )),
+/// What times to live cost in one repetition of a benchmark.
+fn cost(benchmark: &str, num: u64, micros: f64, esker: Record) -> Record {
+    Record {
+        benchmark: benchmark.into(),
+        row: benchmark.into(),
+        num,
+        ops: num,
+        micros_per_op: micros,
+        micros_per_op_wall: micros,
+        ops_per_sec: if micros > 0.0 { 1e6 / micros } else { 0.0 },
+        ..esker
     }
 }
 
 /// Records that came without a cell, as if one had made them. Thread counts are told apart.
 pub fn cell_of_records(experiment: &str, engine: &str, records: Vec<Record>) -> Finished {
     let first = records.first().cloned().unwrap_or_default();
-    let mut variables = BTreeMap::new();
-    if first.threads > 1 {
-        variables.insert("threads".to_string(), first.threads.to_string());
-    }
+    let threads = (first.threads > 1).then(|| ("threads".to_string(), first.threads.to_string()));
+    let variables = threads.into_iter().collect();
     let repetition = first.repetition.max(1);
     let cell = Cell { experiment: experiment.into(), engine: engine.into(), variables, repetition, ..Cell::default() };
     Finished {

@@ -1,6 +1,7 @@
 //! Records of kept runs put together by what they measure: all repetitions of one row of one cell.
 
 use crate::report::measured::{Key, Measured, row_name, short_load};
+use crate::study::fairness::violations;
 use crate::study::grid::StudyRun;
 use std::collections::BTreeMap;
 
@@ -9,23 +10,26 @@ pub fn measure(runs: &[StudyRun]) -> Vec<Measured<'_>> {
     let mut positions: BTreeMap<Key, usize> = BTreeMap::new();
     let mut all: Vec<Measured> = Vec::new();
     for run in runs {
+        let broken = violations(&run.finished);
         for finished in &run.finished {
             let mut before = None;
             for record in &finished.records {
                 let cell = &finished.cell;
+                let row = row_name(record);
                 let key = Key {
                     study: run.study.clone(),
                     experiment: cell.experiment.clone(),
                     engine: cell.engine.clone(),
                     variant: cell.variant.clone(),
                     variables: cell.variables.clone(),
-                    row: row_name(record).to_string(),
+                    row: row.to_string(),
                 };
                 let position = *positions.entry(key).or_insert_with_key(|key| {
                     all.push(Measured { key: key.clone(), ..Measured::default() });
                     all.len() - 1
                 });
                 all[position].add(record, short_load(&mut before, record));
+                all[position].broke_rule |= broken.iter().any(|violation| violation.concerns(cell, row));
             }
         }
     }

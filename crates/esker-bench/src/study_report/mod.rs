@@ -4,15 +4,14 @@
 //!
 //! 1. `load` reads run directories and files of records; `measured` puts the repetitions of each
 //!    row together.
-//! 2. `findings` takes verdicts, published figures and broken rules from where they are worked out;
-//!    `against` compares two runs.
-//! 3. `sections` says everything in the blocks of `crate::report`, one file for each section; its
-//!    renderers write them. `csv` writes records.
+//! 2. `against` compares two runs.
+//! 3. `sections` says everything in the blocks of `crate::report`, one file for each section, with
+//!    the verdicts, the published figures and the broken rules; its renderers write them. `csv`
+//!    writes records.
 
 mod against;
 mod command;
 mod csv;
-mod findings;
 mod load;
 mod measured;
 mod sections;
@@ -20,7 +19,6 @@ mod sections;
 use crate::report::blocks::{Document, Section};
 use crate::report::render::{html, markdown};
 use crate::study::grid::StudyRun;
-use findings::Findings;
 
 pub use command::{report_main, report_with};
 pub use load::runs as load_runs;
@@ -34,7 +32,7 @@ fn document(runs: &[StudyRun], comparison: Option<Section>) -> Document {
         cpu: hosts().next().map_or(String::new(), |host| host.cpu.clone()),
         made_by: "esker report",
         lead: Vec::new(),
-        sections: comparison.into_iter().chain(sections::all(runs, &Findings::of(runs))).collect(),
+        sections: comparison.into_iter().chain(sections::all(runs)).collect(),
     }
 }
 

@@ -142,6 +142,7 @@ fn markdown_says_the_same() {
         "## Read-modify-write",
         "## Conditions",
         "| buffer / largest file | 2 | 4 | 8 | 16 | 32 |",
+        "Sequential reads, published in 2011\n\n|  | figure |\n| --- | ---: |\n| LevelDB | 4,030,000 ops/sec |\n",
         "SQLite (without rowid)",
     ] {
         assert!(text.contains(words), "{words}");

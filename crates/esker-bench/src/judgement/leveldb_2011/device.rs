@@ -1,7 +1,7 @@
 //! What the device and the operating system have to do with it: LDB-5, LDB-10 and LDB-12.
 
-use super::role::{BASELINE, Role, ratio};
-use crate::judgement::case::{Case, Ratio, all, held};
+use super::{BASELINE, Role, ratio};
+use crate::judgement::case::{Case, Ratio, all, held, rates};
 use crate::judgement::verdict::{Judgement, SURVIVORS, Verdict};
 use crate::report::number::three_digits as number;
 use crate::stats::median;
@@ -11,35 +11,30 @@ const SYNC: &str = "sync";
 const DEVICE: (&str, &str) = ("device", "device sync");
 const ROWS: [&str; 2] = ["fillseqsync", "fillrandsync"];
 
-/// One engine over another, sequential and random.
-fn over<'a>(case: &Case<'a>, engine: &'a str, other: &'a str) -> Result<[Ratio; 2], String> {
+/// The engine over another, sequential and random.
+fn over<'a>(case: &Case<'a>, other: &'a str) -> Result<[Ratio; 2], String> {
+    let other = case.of(other);
     let of = |row: &str| {
-        let rates = |engine| case.of(engine).rates(SYNC, row, &[]);
-        Ratio::of(&rates(engine), &rates(other)).ok_or_else(|| case.of(other).reason(SYNC, row))
+        Ratio::of(&case.rates(SYNC, row, &[]), &other.rates(SYNC, row, &[])).ok_or_else(|| other.reason(SYNC, row))
     };
     Ok([of(ROWS[0])?, of(ROWS[1])?])
 }
 
 pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let order = ratio(case, (SYNC, ROWS[0]), (SYNC, ROWS[1]))?;
-    let within = case.threshold("within");
-    let close = |ratios: &[Ratio; 2]| held(ratios.iter().all(|ratio| (1.0 / within..=within).contains(&ratio.value)));
     let same = held((order.value - 1.0).abs() < case.threshold("order"));
-    let rate = |row: &str| number(median(&case.rates(SYNC, row, &[])).unwrap_or(0.0));
+    let rate = |row: &str| number(median(case.rates(SYNC, row, &[])).unwrap_or(0.0));
     let mut why = format!("{} synchronous writes a second in key order and {} at random", rate(ROWS[0]), rate(ROWS[1]));
     let role = Role::of(case.engine);
-    let beside = match role {
-        Role::LevelDb => over(case, case.engine, "sqlite").map(|ratios| (close(&ratios), ratios, "SQLite")),
-        Role::Sqlite => over(case, "sqlite", "leveldb").map(|ratios| (close(&ratios), ratios, "LevelDB")),
-        Role::TreeDb => over(case, "kyoto", "leveldb").map(|ratios| {
-            let limit = 1.0 / case.threshold("TreeDB slower");
-            (held(ratios.iter().all(|ratio| ratio.value <= limit)), ratios, "LevelDB")
-        }),
-    };
-    let beside = match beside {
-        Ok((verdict, ratios, other)) => {
-            why.push_str(&format!(", {} and {} times {other}'s", ratios[0].text(), ratios[1].text()));
-            verdict
+    let other = if role == Role::LevelDb { Role::Sqlite } else { Role::LevelDb };
+    let (within, limit) = (case.threshold("within"), 1.0 / case.threshold("TreeDB slower"));
+    let beside = match over(case, other.engine(case)) {
+        Ok(ratios) => {
+            why.push_str(&format!(", {} and {} times {}'s", ratios[0].text(), ratios[1].text(), other.name()));
+            held(ratios.iter().all(|ratio| match role {
+                Role::TreeDb => ratio.value <= limit,
+                Role::LevelDb | Role::Sqlite => (1.0 / within..=within).contains(&ratio.value),
+            }))
         }
         Err(missing) => {
             why.push_str(&format!(", with nothing beside it: {missing}"));
@@ -59,7 +54,7 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let (said, magnitude) = printed_ratios(role);
     why.push_str(&format!("; {said}{here}"));
     let value = format!("{}, {}", rate(ROWS[0]), rate(ROWS[1]));
-    Ok(case.judged(value, all(&[beside, same]), magnitude, why))
+    Ok(case.judged(value, all([beside, same]), magnitude, why))
 }
 
 /// What becomes of the ratios that the page prints.
@@ -92,28 +87,25 @@ fn share_of_device(case: &Case<'_>) -> Option<String> {
 
 pub fn file_systems(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records(SYNC, ROWS[0], &[]);
-    let here = records.first().map_or_else(
-        || "these runs have no synchronous writes".to_owned(),
-        |record| {
-            let rate = median(&case.rates(SYNC, ROWS[0], &[])).unwrap_or(0.0);
+    let here = match (records.first(), median(rates(&records))) {
+        (Some(record), Some(rate)) => {
             format!("these runs are on {} only, {} synchronous writes a second", record.host.file_system, number(rate))
-        },
-    );
+        }
+        _ => "these runs have no synchronous writes".to_owned(),
+    };
     Ok(case.not_testable(String::new(), format!("the claim compares ext3 and ext4 on one disk, and {here}")))
 }
 
 pub fn killed(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records("kill", SURVIVORS, &[]);
     let counts: Vec<(u64, u64)> = records.iter().filter_map(|record| Some((record.found?, record.ops))).collect();
-    let (Some(found), Some(acknowledged)) = (
-        counts.iter().map(|count| count.0).reduce(|a, b| a + b),
-        counts.iter().map(|count| count.1).reduce(|a, b| a + b),
-    ) else {
+    if counts.is_empty() {
         return Err(case.reason("kill", SURVIVORS));
-    };
+    }
     // What was under way when the process died may be there as well.
     let verdict = held(counts.iter().all(|(found, acknowledged)| found >= acknowledged));
-    let (found, acknowledged) = (number(found as f64), number(acknowledged as f64));
+    let sum = |of: fn(&(u64, u64)) -> u64| number(counts.iter().map(of).sum::<u64>() as f64);
+    let (found, acknowledged) = (sum(|count| count.0), sum(|count| count.1));
     let why = format!(
         "of {acknowledged} acknowledged entries {found} were there after the process was killed and the database opened again"
     );

@@ -1,13 +1,15 @@
 //! Who is first: LDB-1 and LDB-2.
 
-use super::role::{BASELINE, Role};
-use crate::judgement::case::{Case, ONE_REPETITION, Ratio, all, held};
+use super::{BASELINE, Role};
+use crate::judgement::case::{Case, NO_RATIO, ONE_REPETITION, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::published::DATA;
 use crate::record::Record;
 use crate::report::number::three_digits as number;
 use crate::report::words::listed;
 use crate::stats::median;
+
+const ROLES: [Role; 3] = [Role::LevelDb, Role::TreeDb, Role::Sqlite];
 
 /// The engines of a chart with their repetitions, fastest first.
 struct Chart<'a> {
@@ -19,9 +21,8 @@ impl<'a> Chart<'a> {
     /// The engine that is judged, in LevelDB's place unless it has its own, with the other two of
     /// the page.
     fn find(case: &Case<'a>, experiment: &str, row: &'static str) -> Result<Chart<'a>, String> {
-        let first = if Role::of(case.engine) == Role::LevelDb { case.engine } else { "leveldb" };
         let mut engines = Vec::new();
-        for engine in [first, "kyoto", "sqlite"] {
+        for engine in ROLES.map(|role| role.engine(case)) {
             let case = case.of(engine);
             let rates = case.rates(experiment, row, &[]);
             if rates.is_empty() {
@@ -55,16 +56,17 @@ impl<'a> Chart<'a> {
     }
 }
 
-fn published_rate(experiment: &str, row: &str, role: Role) -> f64 {
-    let id = format!("ldb2011/{experiment}/{row}/{}", role.id());
-    DATA.records.iter().find(|record| record.id == id).map_or(f64::NAN, |record| record.figure)
+fn published_rate(row: &str, role: Role) -> f64 {
+    let mut rates = DATA.published("leveldb-2011", BASELINE).filter(|record| record.unit == "ops/sec");
+    let found = rates.find(|record| record.row == row && Role::of(record.answering()) == role);
+    found.map_or(f64::NAN, |record| record.figure)
 }
 
 /// A role over the fastest of the others, as published.
 fn published_lead(row: &str, role: Role) -> f64 {
-    let others = [Role::LevelDb, Role::TreeDb, Role::Sqlite].into_iter().filter(|other| *other != role);
-    let best = others.map(|other| published_rate(BASELINE, row, other)).max_by(f64::total_cmp).unwrap_or(f64::NAN);
-    published_rate(BASELINE, row, role) / best
+    let others = ROLES.into_iter().filter(|other| *other != role);
+    let best = others.map(|other| published_rate(row, other)).max_by(f64::total_cmp).unwrap_or(f64::NAN);
+    published_rate(row, role) / best
 }
 
 const LED: [&str; 3] = ["readseq", "fillseq", "fillrandom"];
@@ -85,49 +87,40 @@ pub fn baseline(case: &Case<'_>) -> Result<Judgement, String> {
             (Role::LevelDb, true) | (Role::TreeDb, false) => (chart.lead(case.engine), published_lead(chart.row, role)),
             (Role::LevelDb, false) => (chart.lead("kyoto"), published_lead(chart.row, Role::TreeDb)),
             (Role::Sqlite, true) => {
-                let published = published_rate(BASELINE, chart.row, Role::LevelDb)
-                    / published_rate(BASELINE, chart.row, Role::Sqlite);
+                let published = published_rate(chart.row, Role::LevelDb) / published_rate(chart.row, Role::Sqlite);
                 (chart.over("leveldb", "sqlite"), published)
             }
             _ => continue,
         };
-        let Some(ratio) = ratio else { return Err("a rate of zero has no ratio".into()) };
+        let ratio = ratio.ok_or(NO_RATIO)?;
         verdicts.push(ratio.above(1.0));
         near.push(held(case.near(ratio.value, published)));
     }
-    let count = verdicts.iter().filter(|verdict| **verdict == Verdict::Held).count();
+    let (of, count) = (verdicts.len(), verdicts.iter().filter(|verdict| **verdict == Verdict::Held).count());
     let said = match role {
         Role::LevelDb => format!("{} leads three charts, and TreeDB the random reads", case.engine),
         Role::TreeDb => "TreeDB leads the random reads".to_owned(),
         Role::Sqlite => "SQLite is slower than LevelDB in the other three".to_owned(),
     };
-    let single = if charts.iter().any(|chart| chart.engines.iter().any(|(_, rates)| rates.len() < 2)) {
-        format!(" ({ONE_REPETITION})")
-    } else {
-        String::new()
-    };
-    let why = format!(
-        "operations per second: {}; that {said} is so in {count} of {} charts{single}",
-        orders.join("; "),
-        verdicts.len()
-    );
-    let value = format!("{count} of {}", verdicts.len());
-    Ok(case.judged(value, all(&verdicts), all(&near), why))
+    let is_single = charts.iter().flat_map(|chart| &chart.engines).any(|(_, rates)| rates.len() < 2);
+    let single = if is_single { format!(" ({ONE_REPETITION})") } else { String::new() };
+    let why =
+        format!("operations per second: {}; that {said} is so in {count} of {of} charts{single}", orders.join("; "));
+    Ok(case.judged(format!("{count} of {of}"), all(verdicts), all(near), why))
 }
 
 const LARGE: &str = "large values";
 const LARGE_ROWS: [&str; 2] = ["fillseq100K", "fillrand100K"];
 
 pub fn large_values(case: &Case<'_>) -> Result<Judgement, String> {
-    let [sequential, random] = [Chart::find(case, LARGE, LARGE_ROWS[0])?, Chart::find(case, LARGE, LARGE_ROWS[1])?];
+    let (sequential, random) = (Chart::find(case, LARGE, LARGE_ROWS[0])?, Chart::find(case, LARGE, LARGE_ROWS[1])?);
     let role = Role::of(case.engine);
     let orders = format!("operations per second: {}; {}", sequential.order(), random.order());
-    let zero = || "a rate of zero has no ratio".to_owned();
     if role != Role::LevelDb {
         let charts: &[&Chart<'_>] = if role == Role::TreeDb { &[&random] } else { &[&sequential, &random] };
         let ratios: Vec<Ratio> =
-            charts.iter().map(|chart| chart.over(case.engine, "leveldb")).collect::<Option<_>>().ok_or_else(zero)?;
-        let direction = all(&ratios.iter().map(|ratio| ratio.above(1.0)).collect::<Vec<_>>());
+            charts.iter().map(|chart| chart.over(case.engine, "leveldb")).collect::<Option<_>>().ok_or(NO_RATIO)?;
+        let direction = all(ratios.iter().map(|ratio| ratio.above(1.0)));
         let said = listed(&ratios.iter().map(Ratio::text).collect::<Vec<_>>());
         let rows = if role == Role::TreeDb { "at random" } else { "in order and at random" };
         let why =
@@ -136,13 +129,13 @@ pub fn large_values(case: &Case<'_>) -> Result<Judgement, String> {
         return Ok(case.judged(value, direction, Verdict::NotTestableHere, why));
     }
     // Behind the fastest of the others: its own lead is below 1.
-    let leads = [sequential.lead(case.engine).ok_or_else(zero)?, random.lead(case.engine).ok_or_else(zero)?];
-    let order = Ratio::of(random.rates(case.engine), sequential.rates(case.engine)).ok_or_else(zero)?;
-    let direction = all(&[leads[0].below(1.0), leads[1].below(1.0), order.below(1.0)]);
+    let leads = [sequential.lead(case.engine).ok_or(NO_RATIO)?, random.lead(case.engine).ok_or(NO_RATIO)?];
+    let order = Ratio::of(random.rates(case.engine), sequential.rates(case.engine)).ok_or(NO_RATIO)?;
+    let direction = all([leads[0].below(1.0), leads[1].below(1.0), order.below(1.0)]);
     let (amplification, magnitude) = amplification(case);
     let rate = |experiment: &str, row: &str| {
-        let rates: Vec<f64> = case.records(experiment, row, &[]).iter().map(|record| record.mb_per_sec).collect();
-        median(&rates).map_or("-".to_owned(), number)
+        let records = case.records(experiment, row, &[]);
+        median(records.iter().map(|record| record.mb_per_sec)).map_or("-".to_owned(), number)
     };
     let why = format!(
         "{orders}; {} is at {} and {} of the fastest other, its random writes at {} of its sequential ones, {amplification}; in bytes it writes \

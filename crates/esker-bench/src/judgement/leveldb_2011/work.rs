@@ -15,7 +15,7 @@ pub fn processors(case: &Case<'_>) -> Result<Judgement, String> {
     let of_study =
         case.measured.rows().iter().filter(|row| row.study == case.hypothesis.study && row.cell.engine == case.engine);
     let used = |record: &Record| (record.cpu_user_s + record.cpu_sys_s) / record.wall_s;
-    let rows = of_study.filter(|row| row.record.wall_s >= SHORTEST_S).map(|row| (used(row.record), *row));
+    let rows = of_study.filter(|row| row.record.wall_s >= SHORTEST_S).map(|row| (used(row.record), row));
     let Some((most, row)) = rows.max_by(|a, b| a.0.total_cmp(&b.0)) else {
         return Err(format!("these runs hold no row of {} of the page that took {SHORTEST_S} s", case.engine));
     };
@@ -43,15 +43,13 @@ struct Work {
 
 impl Work {
     fn between(name: String, small: &[&Record], large: &[&Record]) -> Option<Work> {
-        let bytes = |records: &[&Record], of: fn(&Record) -> u64| {
-            median(&records.iter().map(|record| of(record) as f64).collect::<Vec<_>>())
-        };
-        let flushed: fn(&Record) -> u64 = |record| record.counters.flush_bytes;
-        let compacted: fn(&Record) -> u64 = |record| record.counters.compaction_bytes;
+        let flushed = |records: &[&Record]| median(records.iter().map(|record| record.counters.flush_bytes as f64));
+        let compacted =
+            |records: &[&Record]| median(records.iter().map(|record| record.counters.compaction_bytes as f64));
         Some(Work {
             name,
-            flushed: [bytes(small, flushed)?, bytes(large, flushed)?],
-            compacted: [bytes(small, compacted)?, bytes(large, compacted)?],
+            flushed: [flushed(small)?, flushed(large)?],
+            compacted: [compacted(small)?, compacted(large)?],
         })
     }
 
@@ -83,7 +81,7 @@ pub fn sorted_files(case: &Case<'_>) -> Result<Judgement, String> {
         let variables = [("write_buffer_mib", buffer), ("max_file_mib", "2")];
         let query =
             Query { study: "memtable", experiment: "grid", engine: case.engine, row: ROW, variables: &variables };
-        case.measured.records(&query)
+        case.measured.rows_of_one_variant(&query, None).iter().map(|row| row.record).collect::<Vec<_>>()
     };
     let grid = Work::between("32 MiB of buffer instead of 2".into(), &cell("2"), &cell("32"));
     let page = |experiment| case.records(experiment, ROW, &[]);

@@ -3,11 +3,10 @@
 //! from a record, pass unescaped.
 
 use crate::report::blocks::{
-    Bar, Block, Chart, Column, Definition, Document, Field, HeatMap, LegendEntry, Line, Look, Plot, Section, Table,
-    Whose,
+    Bar, Block, Chart, Column, Definition, Document, Field, HeatMap, Line, Look, Plot, Section, Table, Whose,
 };
-use crate::report::engine_style::plot_rules;
-use crate::report::number;
+use crate::report::engine_style::{Style, plot_rules};
+use crate::report::{number, plot::SIZE};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -257,19 +256,19 @@ fn map(map: &HeatMap) -> Markup {
 }
 
 /// Which line is which engine, by colour, dashes and marker.
-fn legend(entries: &[LegendEntry]) -> Markup {
+fn legend(entries: &[(String, Style)]) -> Markup {
     let points = |marker: &[(i32, i32)]| {
         marker.iter().map(|(x, y)| format!("{},{}", x + 22, y + 7)).collect::<Vec<_>>().join(" ")
     };
     html! {
         ul.legend aria-label="Lines of the plots" {
-            @for entry in entries {
+            @for (name, style) in entries {
                 li {
                     svg.plot.sample viewBox="0 0 44 14" aria-hidden="true" focusable="false" {
-                        polyline points="1,7 43,7" fill="none" stroke=(entry.colour) stroke-width=(entry.width) {}
-                        polygon points=(points(entry.marker)) fill=(entry.colour) {}
+                        polyline points="1,7 43,7" fill="none" stroke=(style.colour()) stroke-width=(style.width) {}
+                        polygon points=(points(style.marker)) fill=(style.colour()) {}
                     }
-                    (entry.name)
+                    (name)
                 }
             }
         }
@@ -279,11 +278,11 @@ fn legend(entries: &[LegendEntry]) -> Markup {
 fn plots(plots: &[Plot], place: &str) -> Markup {
     html! {
         div.figures {
-            @for (index, Plot { title, of, description, caption, svg, size: (width, height) }) in plots.iter().enumerate() {
+            @for (index, Plot { title, of, description, caption, svg }) in plots.iter().enumerate() {
                 @let id = format!("{place}-{index}");
                 figure {
                     h4 { (title) }
-                    svg.plot viewBox=(format!("0 0 {width} {height}")) role="img" aria-labelledby=(format!("{id}-title {id}-desc")) {
+                    svg.plot viewBox=(format!("0 0 {} {}", SIZE.0, SIZE.1)) role="img" aria-labelledby=(format!("{id}-title {id}-desc")) {
                         title id=(format!("{id}-title")) { (title) " of " (of) }
                         desc id=(format!("{id}-desc")) { (description) }
                         (PreEscaped(svg))

@@ -131,7 +131,7 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::blocks::{Bar, Column, Section};
+    use crate::report::blocks::{Column, Section};
 
     #[test]
     fn cells_stay_in_their_table() {
@@ -149,28 +149,5 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("| x y | 1\\|2 | &lt;b> |\n"), "{text}");
-    }
-
-    #[test]
-    fn charts_and_maps_are_tables() {
-        let chart = Chart {
-            title: "speed".into(),
-            bars: vec![Bar { name: "Esker".into(), text: "7 ops/sec".into(), ..Bar::default() }],
-            ..Chart::default()
-        };
-        let map = HeatMap {
-            title: "grid".into(),
-            line_name: "w".into(),
-            column_name: "f".into(),
-            lines: vec!["2".into()],
-            columns: vec!["2".into(), "4".into()],
-            figures: vec![vec![Some(1.5), None]],
-            ..HeatMap::default()
-        };
-        let mut text = String::new();
-        blocks(&[Block::Charts(vec![chart]), Block::Maps(vec![map])], &mut text);
-        assert!(text.contains("| Esker | 7 ops/sec |"), "{text}");
-        assert!(text.contains("| w / f | 2 | 4 |"), "{text}");
-        assert!(text.contains("| 2 | 1.500 | \u{2013} |"), "{text}");
     }
 }

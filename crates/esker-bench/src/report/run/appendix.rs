@@ -6,9 +6,9 @@ use crate::record::{Host, Record, Run};
 use crate::report::blocks::{Block, Column, Definition, Field, Line, Table};
 use crate::report::engine_style::display_name;
 use crate::report::groups::Groups;
-use crate::report::measured::{distinct, row_name};
+use crate::report::measured::{distinct, entry, row_name};
 use crate::report::number;
-use crate::report::varying::Collector;
+use crate::report::words::some;
 
 /// What was requested of every engine, and what each says of itself.
 pub fn settings(run: &Run, groups: &Groups) -> Vec<Block> {
@@ -28,18 +28,29 @@ pub fn settings(run: &Run, groups: &Groups) -> Vec<Block> {
     ]
 }
 
-/// Names with their values over some records; where a value is not that of most, with the rows.
+/// Names with their values over some records, in the order in which they first occur: of each name
+/// the value of the most records first, the others with their rows.
 fn collected<'a>(
     records: impl IntoIterator<Item = &'a Record>,
     values: impl Fn(&Record) -> Vec<(String, String)>,
 ) -> Vec<Definition> {
-    let mut collector = Collector::default();
+    /// A value with the row of each record that has it.
+    type Value<'a> = (String, Vec<&'a str>);
+    let mut names: Vec<(String, Vec<Value>)> = Vec::new();
     for record in records {
         for (name, value) in values(record) {
-            collector.add(row_name(record), &name, &value);
+            let (_, values) = entry(&mut names, |(known, _)| *known == name, || (name.clone(), Vec::new()));
+            let (_, rows) = entry(values, |(known, _)| *known == value, || (value.clone(), Vec::new()));
+            rows.push(row_name(record));
         }
     }
-    collector.finish()
+    let definition = |(name, mut values): (String, Vec<Value>)| {
+        values.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+        let most = values.iter().take(1).map(|(value, _)| (value.clone(), String::new()));
+        let others = values.iter().skip(1).map(|(value, rows)| (value.clone(), some(&distinct(rows))));
+        Definition { name, values: most.chain(others).collect() }
+    };
+    names.into_iter().map(definition).collect()
 }
 
 fn engine_settings(engine: &str, records: &[&Record]) -> Vec<Block> {
@@ -113,8 +124,8 @@ pub fn machine(run: &Run, host: &Host) -> Vec<Block> {
 }
 
 fn machine_rows(run: &Run, host: &Host) -> [(&'static str, String); 12] {
-    let loads: Vec<f64> = run.records.iter().map(|record| record.host.load_1min).chain([host.load_1min]).collect();
-    let load = match crate::stats::extent(&loads) {
+    let loads = run.records.iter().map(|record| record.host.load_1min).chain([host.load_1min]);
+    let load = match crate::stats::extent(loads) {
         Some((low, high)) if low < high => format!("{low:.2} to {high:.2} over the records"),
         _ => format!("{:.2}", host.load_1min),
     };

@@ -2,7 +2,7 @@
 
 use crate::engine::Counters;
 use crate::record::Record;
-use crate::report::blocks::{Bar, Block, Chart, Column, Field, LegendEntry, Line, Look, Plot, Section, Table, Whose};
+use crate::report::blocks::{Bar, Block, Chart, Field, Line, Look, Plot, Section, Table, TableOf, Whose};
 use crate::report::curves;
 use crate::report::engine_style::{Style, display_name, listed};
 use crate::report::groups::{Group, Groups, durability_name};
@@ -129,21 +129,27 @@ fn largest(cell: &Measured, field: impl Fn(&Record) -> f64) -> Option<f64> {
 fn table(repeated: bool, group: &Group, label: &str) -> Table {
     let medians =
         if repeated { " Medians over the repetitions; maximum and peak RSS are the largest of them." } else { "" };
-    let names = FIGURES.iter().map(|(name, _)| *name).chain(repeated.then_some("Range ops/s"));
-    let line = |cell: &Measured| {
-        let mut cells: Vec<Field> =
-            FIGURES.iter().map(|(_, text)| text(cell).unwrap_or(number::ABSENT.to_string()).into()).collect();
-        let range = cell.range(|record| record.ops_per_sec);
-        let range = range.map(|(low, high)| format!("{} to {}", number::whole(low), number::whole(high)));
-        cells.extend(repeated.then(|| range.unwrap_or(number::ABSENT.to_string()).into()));
-        if let (true, Some(reason)) = (cell.ran.is_empty(), cell.skipped) {
-            cells = vec![Field::looking(Look::Quiet, format!("skipped: {reason}"))];
-        }
-        let head = display_name(&cell.key.engine).to_string() + &group.marks(cell);
-        Line::of(&cell.key.engine, head, cells)
-    };
     let caption = format!("Figures of {label}.{medians} CPU is user and system time of the whole process.");
-    Table::new(caption, "Engine", names.map(Column::number).collect::<Vec<_>>(), group.cells.iter().map(line))
+    let name =
+        |cell: &Measured| Line::of(&cell.key.engine, display_name(&cell.key.engine).to_string() + &group.marks(cell));
+    let range = |cell: &Measured| {
+        let (low, high) = cell.range(|record| record.ops_per_sec)?;
+        Some(format!("{} to {}", number::whole(low), number::whole(high)))
+    };
+    let mut table = TableOf::new(caption, "Engine", &group.cells, name);
+    for (name, text) in FIGURES {
+        table = table.number(name, |cell| text(cell).unwrap_or(number::ABSENT.to_string()));
+    }
+    if repeated {
+        table = table.number("Range ops/s", |cell| range(cell).unwrap_or(number::ABSENT.to_string()));
+    }
+    let mut table = table.done();
+    for (line, cell) in table.lines.iter_mut().zip(&group.cells) {
+        if let (true, Some(reason)) = (cell.ran.is_empty(), cell.skipped) {
+            line.cells = vec![Field::looking(Look::Quiet, format!("skipped: {reason}"))];
+        }
+    }
+    table
 }
 
 /// A column of the work that engines count themselves.
@@ -170,27 +176,20 @@ fn taken(count: Option<u64>) -> f64 {
 /// What the engines counted of their own work, where any did.
 fn work(group: &Group, label: &str) -> Option<Block> {
     let reported = |cell: &&Measured| cell.ran.iter().any(|record| record.counters != Counters::default());
-    let line = |cell: &Measured| {
-        let figure = |(_, field, text): &Work| {
-            let middle = cell.median(|record| field(&record.counters));
-            Field::from(middle.map_or(number::ABSENT.to_string(), text))
-        };
-        Line::new(display_name(&cell.key.engine), WORK.iter().map(figure).collect())
-    };
-    let lines: Vec<Line> = group.cells.iter().filter(reported).map(line).collect();
-    if lines.is_empty() {
+    let cells: Vec<&Measured> = group.cells.iter().filter(reported).collect();
+    if cells.is_empty() {
         return None;
     }
     let caption = format!("Work reported in {label}; engines that report none are left out.");
-    let table = Table::new(caption, "Engine", WORK.map(|(name, ..)| Column::number(name)), lines);
-    Some(Block::Folded("Work that the engines report of themselves".into(), vec![Block::Table(table)]))
+    let mut table = TableOf::new(caption, "Engine", &cells, |cell| Line::head(display_name(&cell.key.engine)));
+    for (name, field, text) in WORK {
+        let middle = |cell: &&Measured| cell.median(|record| field(&record.counters));
+        table = table.number(name, |cell| middle(cell).map_or(number::ABSENT.to_string(), text));
+    }
+    Some(Block::Folded("Work that the engines report of themselves".into(), vec![Block::Table(table.done())]))
 }
 
-fn legend(group: &Group, others: &[&str]) -> Vec<LegendEntry> {
-    let entry = |cell: &Measured| {
-        let style = Style::of(&cell.key.engine, others);
-        let name = display_name(&cell.key.engine).to_string();
-        LegendEntry { name, colour: style.colour(), width: style.width, marker: style.marker }
-    };
+fn legend(group: &Group, others: &[&str]) -> Vec<(String, Style)> {
+    let entry = |cell: &Measured| (display_name(&cell.key.engine).to_string(), Style::of(&cell.key.engine, others));
     group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(entry).collect()
 }

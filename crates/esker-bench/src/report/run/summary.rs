@@ -1,9 +1,9 @@
 //! All rows in one table, Esker's ratios to its peers, and what they come to.
 
 use super::row::anchor;
-use crate::report::blocks::{Block, Column, Field, Line, Look, Table};
+use crate::report::blocks::{Block, Column, Field, Line, Look, Table, TableOf};
 use crate::report::engine_style::{OURS, display_name};
-use crate::report::groups::{Group, Groups, Mean, Peer, REFERENCE_PEER, Ratio};
+use crate::report::groups::{Group, Groups, Mean, Peer, REFERENCE_PEER};
 use crate::report::measured::Measured;
 use crate::report::number;
 use crate::report::words::counted;
@@ -56,51 +56,43 @@ fn peers(groups: &Groups) -> Vec<(Peer<'static>, &'static str)> {
 
 fn table(groups: &Groups) -> Table {
     let peers = peers(groups);
-    let (median, ratios) = (
-        if groups.repetitions > 1 { "Median microseconds" } else { "Microseconds" },
-        if peers.is_empty() {
-            ""
-        } else {
-            " The ratios say how many times as fast as the peer Esker is: below 1, with a hollow triangle, it is slower."
-        },
+    let median = if groups.repetitions > 1 { "Median microseconds" } else { "Microseconds" };
+    let ratios = if peers.is_empty() {
+        ""
+    } else {
+        " The ratios say how many times as fast as the peer Esker is: below 1, with a hollow triangle, it is slower."
+    };
+    let caption = format!(
+        "{median} of wall time per operation; lower is better. Bold with a dot marks the best of a row.{ratios}"
     );
-    let engines = groups.engines.iter();
-    let mut columns: Vec<Column> =
-        engines.map(|engine| Column { ours: *engine == OURS, ..Column::number(display_name(engine)) }).collect();
-    let ratio_columns = peers.iter().enumerate();
-    columns.extend(ratio_columns.map(|(index, (_, name))| Column { pinned: index == 0, ..Column::number(*name) }));
-    Table {
-        caption: format!(
-            "{median} of wall time per operation; lower is better. Bold with a dot marks the best of a row.{ratios}"
-        ),
-        head: "Row".into(),
-        columns,
-        lines: groups.groups.iter().enumerate().map(|(index, group)| line(groups, &peers, index, group)).collect(),
-        foot: if peers.is_empty() { Vec::new() } else { vec![foot(groups, &peers)] },
+    let mut table = TableOf::new(caption, "Row", &groups.groups, |group| Line::head(groups.label(group)));
+    for engine in &groups.engines {
+        let column = Column { ours: *engine == OURS, ..Column::number(display_name(engine)) };
+        table = table.column(column, |group| cell(group, engine));
     }
+    for (index, (peer, name)) in peers.iter().enumerate() {
+        let column = Column { pinned: index == 0, ..Column::number(*name) };
+        table = table.column(column, |group| {
+            group.ratio(OURS, *peer).map_or_else(Field::absent, |ratio| {
+                let note = if matches!(peer, Peer::Best) { display_name(ratio.peer) } else { "" };
+                Field { note: note.into(), ..ratio_field(ratio.value, ratio.mark) }
+            })
+        });
+    }
+    let mut table = table.done();
+    for (index, line) in table.lines.iter_mut().enumerate() {
+        line.link = Some(anchor(index));
+    }
+    table.foot.extend((!peers.is_empty()).then(|| foot(groups, &peers)));
+    table
 }
 
-fn line(groups: &Groups, peers: &[(Peer<'static>, &str)], index: usize, group: &Group) -> Line {
-    let best = group.fastest(|_| true).map(|(cell, _)| cell.key.engine.as_str());
-    let mut cells: Vec<Field> =
-        groups.engines.iter().map(|engine| cell(group, group.cell(engine), best == Some(*engine))).collect();
-    for (peer, _) in peers {
-        let ratio = group.ratio(OURS, *peer);
-        let field = ratio.map_or_else(Field::absent, |Ratio { value, mark, .. }| ratio_field(value, mark));
-        let note = match (peer, ratio) {
-            (Peer::Best, Some(ratio)) => display_name(ratio.peer).to_string(),
-            _ => String::new(),
-        };
-        cells.push(Field { note, ..field });
-    }
-    Line { link: Some(anchor(index)), ..Line::new(groups.label(group), cells) }
-}
-
-fn cell(group: &Group, cell: Option<&Measured>, best: bool) -> Field {
-    let micros = cell.and_then(|cell| Some((cell, cell.micros()?)));
-    match (micros, cell.and_then(|cell| cell.skipped)) {
-        (Some((cell, micros)), _) => {
-            let look = if best { Look::Best } else { Look::Plain };
+fn cell(group: &Group, engine: &str) -> Field {
+    let Some(cell) = group.cell(engine) else { return Field::absent() };
+    let is_best = group.fastest(|_| true).is_some_and(|(best, _)| best.key.engine == engine);
+    match (cell.micros(), cell.skipped) {
+        (Some(micros), _) => {
+            let look = if is_best { Look::Best } else { Look::Plain };
             Field::looking(look, number::figure(micros) + &group.marks(cell))
         }
         (None, Some(_)) => Field::looking(Look::Quiet, "skipped"),

@@ -4,7 +4,7 @@ pub mod verdict;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::output::{complain, say};
-use crate::report::blocks::{Block, Column, Field, Line as TableLine, Table};
+use crate::report::blocks::{Block, Line as TableLine, TableOf};
 use crate::report::render::text;
 use crate::study::scoreboard::summary::Line;
 use std::io::Write;
@@ -91,24 +91,19 @@ fn read(path: &Path) -> Result<Vec<Line>, String> {
 }
 
 fn table(rows: &[Compared], max_loss: f64) -> String {
-    let line = |row: &Compared| {
-        let cells = [
-            format!("{:.3}", row.base),
-            format!("{:.3}", row.new),
-            format!("{:+.1}%", row.loss * 100.0),
-            format!("{:.1}%", row.noise * 100.0),
-            row.verdict.to_string(),
-            row.yardsticks.join(","),
-        ];
-        TableLine::new(&row.row, cells.map(Field::from).into())
-    };
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let (lost, unclear) = (count(Verdict::Lost), count(Verdict::Unclear));
     let compared = rows.iter().filter(|row| !matches!(row.verdict, Verdict::Incomparable(_))).count();
-    let columns = ["kept", "now", "change", "noise", "verdict", "measured by"].map(Column::number);
     let caption = "Esker's time over the yardsticks', kept and now: larger is slower.";
+    let table = TableOf::new(caption, "row", rows, |row| TableLine::head(&row.row))
+        .number("kept", |row| format!("{:.3}", row.base))
+        .number("now", |row| format!("{:.3}", row.new))
+        .number("change", |row| format!("{:+.1}%", row.loss * 100.0))
+        .number("noise", |row| format!("{:.1}%", row.noise * 100.0))
+        .number("verdict", |row| row.verdict.to_string())
+        .number("measured by", |row| row.yardsticks.join(","));
     text::blocks(&[
-        Block::Table(Table::new(caption, "row", columns, rows.iter().map(line))),
+        Block::Table(table.done()),
         Block::Text(format!(
             "{compared} rows compared: {lost} lost more than {max_loss} % beyond the noise, {unclear} unclear"
         )),

@@ -58,45 +58,38 @@ pub struct Compared {
 /// Compares every row that Esker has in `base`. Rows that `new` does not have are left out: only
 /// some may have been requested of it.
 pub fn compare(base: &[Line], new: &[Line], yardsticks: &[String], max_loss: f64) -> Vec<Compared> {
-    let own = base.iter().filter(|line| line.engine == OURS);
-    own.filter_map(|before| {
-        let after = find(new, &before.row, OURS)?;
-        let both = |name: &&str| find(base, &before.row, name).is_some() && find(new, &before.row, name).is_some();
-        let others = base.iter().filter(|line| line.row == before.row && line.engine != OURS);
-        let names = others.map(|line| line.engine.as_str());
-        let names: Vec<&str> = names
-            .filter(|name| yardsticks.is_empty() || yardsticks.iter().any(|wanted| wanted == name))
-            .filter(both)
-            .collect();
-        Some(compare_row(base, new, before, after, &names, max_loss))
-    })
-    .collect()
+    let after = |before: &Line| new.iter().find(|line| line.row == before.row && line.engine == before.engine);
+    let is_yardstick =
+        |line: &&Line| line.engine != OURS && (yardsticks.is_empty() || yardsticks.contains(&line.engine));
+    let row = |own: &Line| {
+        let others = base.iter().filter(|line| line.row == own.row).filter(is_yardstick);
+        let (before, after_them): (Vec<&Line>, Vec<&Line>) =
+            others.filter_map(|line| Some((line, after(line)?))).unzip();
+        Some(compare_row((own, &before), (after(own)?, &after_them), max_loss))
+    };
+    base.iter().filter(|line| line.engine == OURS).filter_map(row).collect()
 }
 
-fn find<'a>(lines: &'a [Line], row: &str, engine: &str) -> Option<&'a Line> {
-    lines.iter().find(|line| line.row == row && line.engine == engine)
-}
-
-fn compare_row(base: &[Line], new: &[Line], before: &Line, after: &Line, names: &[&str], max_loss: f64) -> Compared {
-    let figure = |lines: &[Line], own: &Line| {
-        let others: Vec<&Line> = names.iter().filter_map(|name| find(lines, &own.row, name)).collect();
-        let mean = geometric_mean(&others.iter().map(|line| line.micros_per_op).collect::<Vec<_>>());
+/// Compares a row before and after: Esker's line, and those of its yardsticks.
+fn compare_row(before: (&Line, &[&Line]), after: (&Line, &[&Line]), max_loss: f64) -> Compared {
+    let figure = |(own, others): (&Line, &[&Line])| {
+        let mean = geometric_mean(others.iter().map(|line| line.micros_per_op));
         let count = others.len().max(1) as f64;
         let noise: f64 = others.iter().map(|line| (half_spread(line) / count).powi(2)).sum();
         (own.micros_per_op / mean.unwrap_or(1.0), half_spread(own).powi(2) + noise)
     };
-    let ((base_figure, base_noise), (new_figure, new_noise)) = (figure(base, before), figure(new, after));
-    let loss = new_figure / base_figure.max(f64::MIN_POSITIVE) - 1.0;
+    let ((base, base_noise), (new, new_noise)) = (figure(before), figure(after));
+    let loss = new / base.max(f64::MIN_POSITIVE) - 1.0;
     let noise = (base_noise + new_noise).sqrt();
-    let verdict = if names.is_empty() {
+    let verdict = if before.1.is_empty() {
         Verdict::Incomparable("no other engine in both files")
-    } else if before.ops != after.ops {
+    } else if before.0.ops != after.0.ops {
         Verdict::Incomparable("another number of operations, or a row that ended early")
     } else {
         decide(loss, max_loss, loss > max_loss + noise, noise <= max_loss)
     };
-    let yardsticks = names.iter().map(|name| name.to_string()).collect();
-    Compared { row: before.row.clone(), base: base_figure, new: new_figure, loss, noise, yardsticks, verdict }
+    let yardsticks = before.1.iter().map(|line| line.engine.clone()).collect();
+    Compared { row: before.0.row.clone(), base, new, loss, noise, yardsticks, verdict }
 }
 
 /// What follows from a loss. `sure`: the noise cannot have made it. `precise`: the noise cannot

@@ -47,16 +47,12 @@ pub fn of(part: Part, records: &[Record]) -> Vec<Figure> {
                     add("least rate over that of the fewest threads", ratio(least, first));
                 }
                 Part::Open => {
-                    add(
-                        "median ms",
-                        median(&of_row.iter().map(|record| record.latency.p50_us / 1e3).collect::<Vec<_>>()),
-                    );
+                    add("median ms", median(of_row.iter().map(|record| record.latency.p50_us / 1e3)));
                     add("longest ms", of_row.iter().map(|record| record.latency.max_us / 1e3).max_by(f64::total_cmp));
                 }
                 Part::Dataset => {
                     let worst = |record: &&Record| ratio(record.worst_second_ops, record.median_second_ops);
-                    let worst: Vec<f64> = of_row.iter().filter_map(worst).collect();
-                    add("worst second over the median one", median(&worst));
+                    add("worst second over the median one", median(of_row.iter().filter_map(worst)));
                     if row == "load" {
                         add("write amplification", write_amplification(records, engine));
                     }
@@ -91,7 +87,7 @@ fn series(records: &[&Record], key: fn(&Record) -> u64, value: fn(&Record) -> f6
     let keys: BTreeSet<u64> = records.iter().map(|record| key(record)).collect();
     let of_key = |wanted: u64| {
         let values = records.iter().filter(|record| key(record) == wanted).map(|record| value(record));
-        median(&values.collect::<Vec<f64>>()).map(|middle| (wanted, middle))
+        median(values).map(|middle| (wanted, middle))
     };
     keys.into_iter().filter_map(of_key).collect()
 }

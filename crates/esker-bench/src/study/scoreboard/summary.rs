@@ -100,9 +100,7 @@ pub fn summarize(groups: &Groups) -> Vec<Line> {
 fn line(group: &Group, cell: &Measured) -> Option<Line> {
     let records = &cell.ran;
     let micros: Vec<f64> = records.iter().map(|record| record.micros_per_op_wall).collect();
-    let median = |of: fn(&Record) -> Option<f64>| {
-        stats::median(&records.iter().filter_map(|record| of(record)).collect::<Vec<_>>())
-    };
+    let median = |of: fn(&Record) -> Option<f64>| stats::median(records.iter().filter_map(|record| of(record)));
     let most = |of: fn(&Record) -> u64| records.iter().map(|record| of(record)).max().unwrap_or(0);
     let (min, max) = stats::extent(&micros)?;
     let (interval_low, interval_high) = stats::bootstrap_interval(&micros, 1)?;
@@ -186,82 +184,4 @@ pub fn means(groups: &Groups) -> Vec<Means> {
 pub fn behind(lines: &[Line], least: f64) -> Vec<&Line> {
     let subject = lines.iter().filter(|line| line.engine == OURS);
     subject.filter(|line| line.ratio_to_best_peer.is_some_and(|ratio| ratio < least)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(engine: &str, row: &str, threads: u32, micros: f64) -> Record {
-        Record {
-            engine: engine.into(),
-            row: row.into(),
-            threads,
-            micros_per_op_wall: micros,
-            ops: 10,
-            ..Record::default()
-        }
-    }
-
-    fn records() -> Vec<Record> {
-        let mut records = Vec::new();
-        for (repetition, scale) in [1.0, 3.0, 2.0].into_iter().enumerate() {
-            for (engine, micros) in [("esker", 1.0), ("rocksdb", 4.0), ("lmdb", 2.0)] {
-                let mut one = record(engine, "fillseq", 1, micros * scale);
-                one.repetition = repetition as u32 + 1;
-                records.push(one);
-            }
-        }
-        records.push(record("esker", "mergerandom", 10, 1.0));
-        records.push(record("rocksdb", "mergerandom", 10, 16.0));
-        records.push(Record { skipped: Some("no".into()), ..record("lmdb", "mergerandom", 10, 0.1) });
-        records
-    }
-
-    #[test]
-    fn medians_spreads_and_ratios() {
-        let records = records();
-        let lines = summarize(&groups(&records));
-        assert_eq!(lines.len(), 5);
-        let esker = &lines[0];
-        assert_eq!((esker.row.as_str(), esker.engine.as_str()), ("fillseq", "esker"));
-        assert_eq!((esker.micros_per_op, esker.min, esker.max, esker.repetitions), (2.0, 1.0, 3.0, 3));
-        assert_eq!(esker.ratio_to_best_peer, Some(2.0));
-        assert_eq!(esker.best_peer.as_deref(), Some("lmdb"));
-        assert_eq!(esker.ratio_to_rocksdb, Some(4.0));
-        assert_eq!(lines[1].ratio_to_best_peer, Some(0.5));
-        assert_eq!(lines[2].ratio_to_best_peer, Some(1.0));
-        assert_eq!(lines[3].row, "mergerandom, 10 threads");
-        assert_eq!(lines[3].ratio_to_rocksdb, Some(16.0));
-    }
-
-    #[test]
-    fn means_are_geometric() {
-        let means = means(&groups(&records()));
-        assert_eq!(means[0].engine, "esker");
-        assert!((means[0].ratio_to_rocksdb.unwrap() - 8.0).abs() < 1e-9);
-        assert!((means[0].ratio_to_best_peer.unwrap() - 32f64.sqrt()).abs() < 1e-9);
-        assert_eq!(means[0].rows, 2);
-    }
-
-    #[test]
-    fn rows_behind_are_named() {
-        let records = records();
-        let lines = summarize(&groups(&records));
-        assert!(behind(&lines, 2.0).is_empty());
-        assert_eq!(behind(&lines, 3.0).len(), 1);
-        let alone = summarize(&groups(&[record("esker", "fillseq", 1, 1.0)]));
-        assert_eq!(alone[0].ratio_to_best_peer, None);
-        assert!(behind(&alone, 3.0).is_empty());
-    }
-
-    #[test]
-    fn json_lines_have_the_promised_fields() {
-        let records = records();
-        let lines = summarize(&groups(&records));
-        let json = serde_json::to_value(&lines[0]).unwrap();
-        for field in ["row", "engine", "micros_per_op", "min", "max", "ratio_to_best_peer", "ratio_to_rocksdb"] {
-            assert!(!json[field].is_null(), "{field}");
-        }
-    }
 }

@@ -3,12 +3,13 @@
 
 use super::summary::{self, Line, Means};
 use crate::pace::kept_up;
-use crate::report::blocks::{Block, Column, Field, Line as TableLine, Table};
+use crate::report::blocks::{Block, Field, Line as TableLine, Table, TableOf};
 use crate::report::engine_style::OURS;
 use crate::report::groups::{Group, Groups, Peer, REFERENCE_PEER, Ratio};
 use crate::report::measured::{Measured, distinct};
 use crate::report::number::short;
-use crate::report::render::{csv, text};
+use crate::report::render::csv::{self, Columns};
+use crate::report::render::text;
 
 /// All tables as text, with what their marks mean.
 pub fn text(groups: &Groups, lines: &[Line], means: &[Means]) -> String {
@@ -33,36 +34,30 @@ fn blocks(groups: &Groups, lines: &[Line], means: &[Means]) -> Vec<Block> {
 /// What stands where there is no figure.
 const ABSENT: &str = "-";
 
-fn columns<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Column> {
-    names.into_iter().map(Column::number).collect()
-}
-
 /// Wall microseconds per operation of every engine, spread, and Esker's ratios.
 fn times(groups: &Groups, means: &[Means]) -> Table {
-    let ratio = |ratio: Option<Ratio>, named: bool| match ratio {
-        Some(Ratio { value, peer, mark }) if named => format!("{value:.2}x{mark} ({peer})"),
-        Some(Ratio { value, mark, .. }) => format!("{value:.2}x{mark}"),
-        None => ABSENT.into(),
-    };
-    let line = |group: &Group| {
-        let cell = |engine: &&str| Field::from(group.cell(engine).map_or(ABSENT.into(), |cell| time(group, cell)));
-        let mut cells: Vec<Field> = groups.engines.iter().map(cell).collect();
-        cells.push(ratio(group.ratio(OURS, Peer::Best), true).into());
-        cells.push(ratio(group.ratio(OURS, Peer::Named(REFERENCE_PEER)), false).into());
-        TableLine::new(summary::label(group), cells)
-    };
-    let mean = |to| groups.mean_ratio(OURS, to).map_or(ABSENT.into(), |mean| format!("{:.2}x", mean.value));
-    let ratios = [mean(Peer::Best), mean(Peer::Named(REFERENCE_PEER))];
-    let micros = means.iter().map(|mean| short(mean.micros_per_op));
-    let foot = TableLine::new("geometric mean", micros.chain(ratios).map(Field::from).collect());
+    const RATIOS: [(&str, Peer); 2] = [("vs best peer", Peer::Best), ("vs rocksdb", Peer::Named(REFERENCE_PEER))];
     let median = if groups.repetitions > 1 {
         "Median wall microseconds per operation, with the spread (slowest - fastest) / median of the repetitions."
     } else {
         "Wall microseconds per operation, of one repetition."
     };
     let caption = format!("{median}\nRatios are Esker's: above 1, Esker is faster.");
-    let columns = columns(groups.engines.iter().copied().chain(["vs best peer", "vs rocksdb"]));
-    Table { foot: vec![foot], ..Table::new(caption, "row", columns, groups.groups.iter().map(line)) }
+    let mut table = TableOf::new(caption, "row", &groups.groups, |group| TableLine::head(summary::label(group)));
+    for engine in &groups.engines {
+        table = table.number(*engine, |group| group.cell(engine).map_or(ABSENT.into(), |cell| time(group, cell)));
+    }
+    for (name, to) in RATIOS {
+        table = table.number(name, |group| match (group.ratio(OURS, to), to) {
+            (Some(Ratio { value, peer, mark }), Peer::Best) => format!("{value:.2}x{mark} ({peer})"),
+            (Some(Ratio { value, mark, .. }), Peer::Named(_)) => format!("{value:.2}x{mark}"),
+            (None, _) => ABSENT.into(),
+        });
+    }
+    let mean = |(_, to)| groups.mean_ratio(OURS, to).map_or(ABSENT.into(), |mean| format!("{:.2}x", mean.value));
+    let micros = means.iter().map(|mean| short(mean.micros_per_op));
+    let foot = TableLine::new("geometric mean", micros.chain(RATIOS.map(mean)).map(Field::from).collect());
+    Table { foot: vec![foot], ..table.done() }
 }
 
 fn time(group: &Group, cell: &Measured) -> String {
@@ -73,16 +68,14 @@ fn time(group: &Group, cell: &Measured) -> String {
 
 /// One line for each row that any engine has a cell in; no table without one.
 fn by_row(title: &str, lines: &[Line], engines: &[&str], cell: fn(&Line) -> Option<String>) -> Option<Table> {
-    let of_row = |row: &str| {
-        let find = |engine: &&str| lines.iter().find(|line| line.row == row && line.engine == *engine);
-        let found: Vec<Option<String>> = engines.iter().map(|engine| find(engine).and_then(cell)).collect();
-        let any = found.iter().any(Option::is_some);
-        let cells = found.into_iter().map(|cell| cell.unwrap_or(ABSENT.into()).into()).collect();
-        any.then(|| TableLine::new(row, cells))
-    };
-    let rows: Vec<TableLine> =
-        distinct(lines.iter().map(|line| line.row.as_str())).into_iter().filter_map(of_row).collect();
-    (!rows.is_empty()).then(|| Table::new("", title, columns(engines.iter().copied()), rows))
+    let find = |row: &str, engine: &str| cell(lines.iter().find(|line| line.row == row && line.engine == engine)?);
+    let mut rows = distinct(lines.iter().map(|line| line.row.as_str()));
+    rows.retain(|row| engines.iter().any(|engine| find(row, engine).is_some()));
+    let mut table = TableOf::new("", title, &rows, |row| TableLine::head(*row));
+    for engine in engines {
+        table = table.number(*engine, |row| find(row, engine).unwrap_or(ABSENT.into()));
+    }
+    (!rows.is_empty()).then(|| table.done())
 }
 
 fn latency(line: &Line) -> Option<String> {
@@ -112,59 +105,28 @@ fn mebibytes(bytes: f64) -> String {
 
 /// The most that each engine took in any row.
 fn totals(lines: &[Line], engines: &[&str]) -> Option<Table> {
-    let most = |head: &str, of: fn(&Line) -> u64| {
-        let of_engine = |engine: &&str| {
-            let bytes = lines.iter().filter(|line| line.engine == *engine).map(of).max().unwrap_or(0);
-            mebibytes(bytes as f64).into()
-        };
-        TableLine::new(head, engines.iter().map(of_engine).collect())
-    };
-    let rows =
-        [most("memory (peak RSS)", |line| line.rss_peak_bytes), most("disk (peak)", |line| line.peak_disk_bytes)];
-    let measured = lines.iter().any(|line| line.rss_peak_bytes > 0 || line.peak_disk_bytes > 0);
-    measured.then(|| Table::new("", "most of all rows, MiB", columns(engines.iter().copied()), rows))
+    type Taken = (&'static str, fn(&Line) -> u64);
+    const TAKEN: [Taken; 2] =
+        [("memory (peak RSS)", |line| line.rss_peak_bytes), ("disk (peak)", |line| line.peak_disk_bytes)];
+    let mut table = TableOf::new("", "most of all rows, MiB", &TAKEN, |(head, _)| TableLine::head(*head));
+    for engine in engines {
+        let own = || lines.iter().filter(|line| line.engine == *engine);
+        table = table.number(*engine, |(_, bytes)| mebibytes(own().map(bytes).max().unwrap_or(0) as f64));
+    }
+    let measured = lines.iter().any(|line| TAKEN.iter().any(|(_, bytes)| bytes(line) > 0));
+    measured.then(|| table.done())
 }
 
-/// A column of the CSV.
-type Figure = (&'static str, fn(&Line) -> String);
-
-const CSV: [Figure; 25] = [
-    ("row", |line| line.row.clone()),
-    ("engine", |line| line.engine.clone()),
-    ("engine_version", |line| line.engine_version.clone()),
-    ("threads", |line| line.threads.to_string()),
-    ("repetitions", |line| line.repetitions.to_string()),
-    ("ops", |line| line.ops.to_string()),
-    ("micros_per_op", |line| format!("{:.4}", line.micros_per_op)),
-    ("min", |line| format!("{:.4}", line.min)),
-    ("max", |line| format!("{:.4}", line.max)),
-    ("interval_low", |line| format!("{:.4}", line.interval_low)),
-    ("interval_high", |line| format!("{:.4}", line.interval_high)),
-    ("ratio_to_best_peer", |line| optional(line.ratio_to_best_peer, 4)),
-    ("best_peer", |line| line.best_peer.clone().unwrap_or_default()),
-    ("ratio_to_rocksdb", |line| optional(line.ratio_to_rocksdb, 4)),
-    ("p99_us", |line| line.p99_us.to_string()),
-    ("p999_us", |line| line.p999_us.to_string()),
-    ("max_us", |line| line.max_us.to_string()),
-    ("disk_bytes", |line| line.disk_bytes.to_string()),
-    ("peak_disk_bytes", |line| line.peak_disk_bytes.to_string()),
-    ("settled_disk_bytes", |line| optional(line.settled_disk_bytes, 0)),
-    ("rss_peak_bytes", |line| line.rss_peak_bytes.to_string()),
-    ("rss_anonymous_peak_bytes", |line| line.rss_anonymous_peak_bytes.to_string()),
-    ("writer_ops_per_sec", |line| optional(line.writer_ops_per_sec, 0)),
-    ("message", |line| line.message.clone()),
-    ("short_load", |line| line.short_load.clone().unwrap_or_default()),
-];
-
-fn optional(figure: Option<f64>, decimals: usize) -> String {
-    figure.map_or_else(String::new, |figure| format!("{figure:.decimals$}"))
-}
+const CSV: Columns = Columns(
+    "row engine engine_version threads repetitions ops micros_per_op:4 min:4 max:4 interval_low:4 interval_high:4 \
+     ratio_to_best_peer:4 best_peer ratio_to_rocksdb:4 p99_us p999_us max_us disk_bytes peak_disk_bytes \
+     settled_disk_bytes:0 rss_peak_bytes rss_anonymous_peak_bytes writer_ops_per_sec:0 message short_load",
+);
 
 /// The lines as CSV, with a header.
 pub fn comma_separated(lines: &[Line]) -> String {
-    let header = csv::line(CSV.iter().map(|(name, _)| name.to_string()));
-    let line = |line: &Line| csv::line(CSV.iter().map(|(_, text)| text(line)));
-    std::iter::once(header).chain(lines.iter().map(line)).collect()
+    let lines = lines.iter().map(|line| csv::line(CSV.row(line)));
+    std::iter::once(csv::line(CSV.header())).chain(lines).collect()
 }
 
 #[cfg(test)]
@@ -204,7 +166,16 @@ mod tests {
             assert!(table.contains(part), "{part}: {table}");
         }
         assert!(table.lines().any(|line| line.starts_with("readseq") && line.contains("123")), "{table}");
-        assert_eq!(comma_separated(&summarize(&groups(&records))).lines().count(), 4);
+        let mut lines = summarize(&groups(&records));
+        let esker = &lines[0];
+        assert_eq!((esker.row.as_str(), esker.micros_per_op, esker.repetitions), ("fillseq", 0.26, 2));
+        assert_eq!((esker.min, esker.max), (0.25, 0.27));
+        assert_eq!((esker.best_peer.as_deref(), esker.ratio_to_best_peer), (Some("rocksdb"), esker.ratio_to_rocksdb));
+        assert_eq!((lines[1].ratio_to_rocksdb, lines[1].ratio_to_best_peer), (Some(1.0), Some(1.0)));
+        assert_eq!(lines[2].ratio_to_best_peer, None);
+        assert_eq!(comma_separated(&lines).lines().count(), 4);
+        lines[0].short_load = Some("fillseq".into());
+        assert!(CSV.are_of(&lines[0]));
         let single = shown(&records[..2]);
         assert!(single.contains("of one repetition") && !single.contains("edian") && !single.contains('~'), "{single}");
     }

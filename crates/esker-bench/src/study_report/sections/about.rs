@@ -1,6 +1,5 @@
 //! How to read the page, and what is wrong with what it shows.
 
-use super::super::findings::Findings;
 use crate::report::blocks::{Block, Section};
 use crate::report::measured::{Measured, SHORT};
 use crate::report::number;
@@ -8,7 +7,7 @@ use crate::report::words::some;
 use crate::study::grid::StudyRun;
 
 /// The section.
-pub fn section(runs: &[StudyRun], all: &[Measured<'_>], findings: &Findings) -> Section {
+pub fn section(runs: &[StudyRun], all: &[Measured<'_>], violations: usize) -> Section {
     let mut blocks = Vec::new();
     let missing: usize = runs.iter().map(|run| run.missing).sum();
     let failed = runs.iter().flat_map(|run| &run.finished).filter(|finished| finished.failure.is_some()).count();
@@ -25,10 +24,9 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>], findings: &Findings) -> 
         let count = number::whole(failed as f64);
         blocks.push(Block::Warning(format!("Cells that failed: {count}; they are listed under the conditions.")));
     }
-    if !findings.violations.is_empty() {
-        let count = findings.violations.len();
+    if violations > 0 {
         blocks.push(Block::Warning(format!(
-            "Broken rules of fairness: {count}; the rows are marked with \u{2021} and listed."
+            "Broken rules of fairness: {violations}; the rows are marked with \u{2021} and listed."
         )));
     }
     let short: Vec<String> = all.iter().filter(|measured| measured.short_load.is_some()).map(place).collect();

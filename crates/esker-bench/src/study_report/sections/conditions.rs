@@ -2,7 +2,7 @@
 //! lie apart.
 
 use crate::record::Host;
-use crate::report::blocks::{Block, Column, Field, Line, Section, Table};
+use crate::report::blocks::{Block, Field, Line, Section, Table, TableOf};
 use crate::report::engine_style::{display_name, rank};
 use crate::report::measured::{Measured, distinct, engine_name};
 use crate::report::number;
@@ -56,35 +56,21 @@ fn recorded(text: &str) -> Field {
 
 /// What each run holds.
 fn runs_table(runs: &[StudyRun]) -> Table {
-    let line = |run: &StudyRun| {
-        let whole = |count: usize| Field::from(number::whole(count as f64));
-        let failed = run.finished.iter().filter(|finished| finished.failure.is_some()).count();
-        let repetitions = run.finished.iter().map(|finished| finished.cell.repetition).max().unwrap_or(0);
-        let seconds: f64 = run.finished.iter().map(|finished| finished.seconds).sum();
-        let cells = vec![
-            run.title.clone().into(),
-            whole(run.finished.len()),
-            whole(failed),
-            whole(run.missing),
-            whole(repetitions as usize),
-            number::whole(seconds).into(),
-            load(&run.finished),
-            period(&run.finished),
-        ];
-        Line::new(if run.study.is_empty() { "(no study)" } else { &run.study }, cells)
-    };
-    let columns = vec![
-        Column::words("title"),
-        Column::number("cells done"),
-        Column::number("of these failed"),
-        Column::number("not done yet"),
-        Column::number("repetitions"),
-        Column::number("seconds"),
-        Column::words("load before"),
-        Column::words("measured"),
-    ];
     let caption = "What the runs hold. Figures of one repetition have no spread, and small differences between them mean nothing.";
-    Table::new(caption, "study", columns, runs.iter().map(line))
+    let name = |run: &StudyRun| Line::head(if run.study.is_empty() { "(no study)" } else { &run.study });
+    let failed = |run: &StudyRun| run.finished.iter().filter(|finished| finished.failure.is_some()).count();
+    let repetitions = |run: &StudyRun| run.finished.iter().map(|finished| finished.cell.repetition).max().unwrap_or(0);
+    let seconds = |run: &StudyRun| run.finished.iter().map(|finished| finished.seconds).sum();
+    TableOf::new(caption, "study", runs, name)
+        .words("title", |run| run.title.clone())
+        .number("cells done", |run| number::whole(run.finished.len() as f64))
+        .number("of these failed", |run| number::whole(failed(run) as f64))
+        .number("not done yet", |run| number::whole(run.missing as f64))
+        .number("repetitions", |run| number::whole(f64::from(repetitions(run))))
+        .number("seconds", |run| number::whole(seconds(run)))
+        .words("load before", |run| load(&run.finished))
+        .words("measured", |run| period(&run.finished))
+        .done()
 }
 
 /// When the first and the last cell were measured.
@@ -101,8 +87,7 @@ fn period(finished: &[Finished]) -> Field {
 
 /// The load averages, of one minute, that slices of the run began at.
 fn load(finished: &[Finished]) -> Field {
-    let loads: Vec<f64> = finished.iter().map(|finished| finished.host.load_1min).collect();
-    match stats::extent(&loads) {
+    match stats::extent(finished.iter().map(|finished| finished.host.load_1min)) {
         Some((low, high)) if high > low => format!("{low:.2} to {high:.2}").into(),
         Some((low, _)) if finished.iter().any(|finished| finished.host.cores > 0) => format!("{low:.2}").into(),
         _ => recorded(""),
@@ -116,16 +101,16 @@ fn day(unix_s: u64) -> String {
 }
 
 fn machines(hosts: &[&Host]) -> Table {
-    let line = |host: &&Host| {
-        let memory = if host.memory_bytes > 0 { number::bytes(host.memory_bytes as f64) } else { String::new() };
-        let texts = [&memory, &host.kernel, &host.file_system, &host.mount_options, &host.governor, &host.esker_build];
-        let cores = Field::from(number::whole(f64::from(host.cores)));
-        let cells = std::iter::once(cores).chain(texts.map(|text| recorded(text))).collect();
-        Line::new(recorded(&host.cpu).text, cells)
-    };
-    let words = ["kernel", "file system", "mount options", "governor", "build"].map(Column::words);
-    let columns: Vec<Column> = ["cores", "memory"].map(Column::number).into_iter().chain(words).collect();
-    Table::new("The machines.", "processor", columns, hosts.iter().map(line))
+    let memory = |host: &Host| Some(host.memory_bytes as f64).filter(|bytes| *bytes > 0.0).map(number::bytes);
+    TableOf::new("The machines.", "processor", hosts, |host| Line::head(recorded(&host.cpu).text))
+        .number("cores", |host| number::whole(f64::from(host.cores)))
+        .number("memory", |host| recorded(&memory(host).unwrap_or_default()))
+        .words("kernel", |host| recorded(&host.kernel))
+        .words("file system", |host| recorded(&host.file_system))
+        .words("mount options", |host| recorded(&host.mount_options))
+        .words("governor", |host| recorded(&host.governor))
+        .words("build", |host| recorded(&host.esker_build))
+        .done()
 }
 
 /// The versions of the engines.
@@ -133,22 +118,21 @@ fn versions(all: &[Measured<'_>]) -> Table {
     let records = || all.iter().flat_map(|measured| &measured.ran);
     let mut engines = distinct(records().map(|record| record.engine.as_str()));
     engines.sort_by_key(|engine| rank(engine));
-    let line = |engine: &str| {
-        let of_engine = records().filter(|record| record.engine == engine);
-        let mut versions = distinct(of_engine.map(|record| record.engine_version.as_str()));
-        versions.retain(|version| !version.is_empty());
-        Line::new(display_name(engine), vec![versions.join(", ").into()])
+    let version = |engine: &&str| {
+        let of_engine = records().filter(|record| record.engine == *engine && !record.engine_version.is_empty());
+        distinct(of_engine.map(|record| record.engine_version.as_str())).join(", ")
     };
     let caption = "The engines, with the versions they report.";
-    Table::new(caption, "engine", [Column::words("version")], engines.into_iter().map(line))
+    TableOf::new(caption, "engine", &engines, |engine| Line::head(display_name(engine)))
+        .words("version", version)
+        .done()
 }
 
 /// How far repetitions lie apart.
 fn spread(all: &[Measured<'_>]) -> Option<Block> {
     let spreads: Vec<(f64, &Measured)> =
         all.iter().filter_map(|measured| Some((measured.spread()?, measured))).collect();
-    let figures: Vec<f64> = spreads.iter().map(|(spread, _)| *spread).collect();
-    let middle = stats::median(&figures)?;
+    let middle = stats::median(spreads.iter().map(|(spread, _)| *spread))?;
     let (widest, of) = spreads.iter().max_by(|one, two| one.0.total_cmp(&two.0))?;
     let key = &of.key;
     let setting = key.setting();

@@ -1,16 +1,26 @@
 //! What broke a rule of fairness, each where the page marks it.
 
-use super::super::findings::{Findings, Violation};
-use crate::report::blocks::{Block, Column, Line, Section, Table};
+use crate::judgement::Judgement;
+use crate::report::blocks::{Block, Line, Section, Table, TableOf};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{distinct, engine_name, entry, setting};
+use crate::study::fairness::{self, Violation};
+use crate::study::grid::StudyRun;
 use std::collections::BTreeSet;
 
+/// What broke a rule, with its study.
+pub fn violations(runs: &[StudyRun]) -> Vec<(String, Violation)> {
+    let of_run = |run: &StudyRun| {
+        let study = run.study.clone();
+        fairness::violations(&run.finished).into_iter().map(move |violation| (study.clone(), violation))
+    };
+    runs.iter().flat_map(of_run).collect()
+}
+
 /// The section; none if nothing was measured that could break a rule.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let violations = &findings.violations;
+pub fn section(judgements: &[Judgement], violations: &[(String, Violation)]) -> Option<Section> {
     // Every claim is judged for every engine of the runs, whether it has been measured or not.
-    let engines: BTreeSet<&str> = findings.judgements.iter().map(|judgement| judgement.engine.as_str()).collect();
+    let engines: BTreeSet<&str> = judgements.iter().map(|judgement| judgement.engine.as_str()).collect();
     let mut blocks = Vec::new();
     if let (Some(only), 1) = (engines.first(), engines.len()) {
         let nobody = format!(
@@ -27,11 +37,7 @@ pub fn section(findings: &Findings) -> Option<Section> {
         ));
     }
     if !violations.is_empty() {
-        let mut columns: Vec<Column> = ["study", "experiment", "what", "rows", "setting"].map(Column::words).into();
-        columns.push(Column::number("figures"));
-        let lines = alike(violations);
-        let lines = lines.iter().map(|alike| line(alike));
-        let table = Table::new("What broke a rule, and in how many figures.", "engine", columns, lines);
+        let table = table(&alike(violations));
         let warning = format!(
             "{} figures are marked with \u{2021}: what they were measured under is not what the others were.",
             violations.len()
@@ -41,52 +47,66 @@ pub fn section(findings: &Findings) -> Option<Section> {
     Some(Section::new("fairness", "Fairness", blocks))
 }
 
-/// Violations that say the same of the same engine in the same experiment, in the order of the
-/// first of each.
-fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
-    let mut found: Vec<Vec<&(String, Violation)>> = Vec::new();
-    let what = |(study, v): &(String, Violation)| {
-        (study.clone(), v.experiment.clone(), v.engine.clone(), v.variant.clone(), v.reason.clone())
-    };
-    for violation in violations {
-        entry(&mut found, |alike| what(alike[0]) == what(violation), Vec::new).push(violation);
+/// Violations that say the same of the same engine in the same experiment.
+struct Alike<'v> {
+    study: &'v str,
+    first: &'v Violation,
+    rows: Vec<&'v str>,
+    settings: Vec<String>,
+}
+
+impl<'v> Alike<'v> {
+    fn what(&self) -> [&'v str; 5] {
+        let first = self.first;
+        [self.study, &first.experiment, &first.engine, &first.variant, &first.reason]
+    }
+}
+
+/// All of them, in the order of the first of each.
+fn alike(violations: &[(String, Violation)]) -> Vec<Alike<'_>> {
+    let mut found: Vec<Alike> = Vec::new();
+    for (study, first) in violations {
+        let new = Alike { study, first, rows: Vec::new(), settings: Vec::new() };
+        let what = new.what();
+        let alike = entry(&mut found, |alike| alike.what() == what, || new);
+        alike.rows.push(&first.row);
+        alike.settings.push(setting(&first.variables));
     }
     found
 }
 
-fn line(alike: &[&(String, Violation)]) -> Line {
-    let (study, first) = alike[0];
-    let settings = distinct(alike.iter().map(|(_, violation)| setting(&violation.variables)));
-    let rows = distinct(alike.iter().map(|(_, violation)| violation.row.as_str()));
-    let cells = vec![
-        study.clone().into(),
-        first.experiment.clone().into(),
-        first.reason.clone().into(),
-        rows.join(", ").into(),
-        match settings.as_slice() {
-            [one] => one.clone().into(),
-            many => format!("{} settings", many.len()).into(),
-        },
-        alike.len().to_string().into(),
-    ];
-    Line::of(&first.engine, engine_name(&first.engine, &first.variant), cells)
+fn table(alike: &[Alike<'_>]) -> Table {
+    let name = |Alike { first, .. }: &Alike| Line::of(&first.engine, engine_name(&first.engine, &first.variant));
+    let setting = |alike: &Alike| match distinct(&alike.settings).as_slice() {
+        [one] => one.to_string(),
+        many => format!("{} settings", many.len()),
+    };
+    TableOf::new("What broke a rule, and in how many figures.", "engine", alike, name)
+        .words("study", |alike| alike.study)
+        .words("experiment", |alike| alike.first.experiment.as_str())
+        .words("what", |alike| alike.first.reason.as_str())
+        .words("rows", |alike| distinct(alike.rows.iter().copied()).join(", "))
+        .words("setting", setting)
+        .number("figures", |alike| alike.rows.len().to_string())
+        .done()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
     use super::*;
+    use crate::judgement::judge;
     use crate::record::Record;
     use crate::report::render::markdown;
-    use crate::study::grid::StudyRun;
 
     /// What the section says of a run of these engines.
     fn said(engines: &[&str], message: &str) -> String {
         let record = Record { ops: 10, row: "fillseq".into(), message: message.into(), ..Record::default() };
         let finished = engines.iter().map(|engine| cell_of_records("", engine, vec![record.clone()])).collect();
-        let findings = Findings::of(&[StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }]);
+        let runs = [StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }];
+        let section = section(&judge(&runs), &violations(&runs)).unwrap();
         let mut text = String::new();
-        markdown::blocks(&section(&findings).map(|section| section.blocks).unwrap_or_default(), &mut text);
+        markdown::blocks(&section.blocks, &mut text);
         text
     }
 

@@ -1,55 +1,55 @@
 //! Any study: for each experiment a chart per row over the variables, and a table with everything
 //! that was taken.
 
-use super::super::findings::Findings;
 use crate::engine::Tree;
 use crate::record::Record;
-use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table, Whose};
+use crate::report::blocks::{Bar, Block, Chart, Field, Line, Look, Section, Table, TableOf, Whose};
 use crate::report::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
 use crate::report::number;
 use crate::stats;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A chart with more bars than this tells nothing that the table does not tell better.
 const MOST_BARS: usize = 48;
 
 /// The section of a study that has no form of its own.
-pub fn section(study: &str, title: &str, all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(study: &str, title: &str, all: &[&Measured<'_>]) -> Section {
     let mut blocks = Vec::new();
     for experiment in distinct(all.iter().map(|measured| measured.key.experiment.clone())) {
-        blocks.extend(self::experiment(&experiment, &experiment, all, findings));
+        blocks.extend(self::experiment(&experiment, &experiment, all));
     }
     let id: String = study.chars().filter(char::is_ascii_alphanumeric).collect();
     Section::new(format!("study-{id}"), title, blocks)
 }
 
 /// One experiment under a heading of its own; nothing if nothing was measured.
-pub fn experiment(name: &str, heading: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Block> {
+pub fn experiment(name: &str, heading: &str, all: &[&Measured<'_>]) -> Vec<Block> {
     let (rows, chosen) = choose(name, all);
     let mut blocks = Vec::new();
     if !heading.is_empty() && !chosen.is_empty() {
         blocks.push(Block::Title(capitalized(heading)));
     }
-    let charts: Vec<Chart> = rows.iter().flat_map(|row| charts(row, &chosen, findings)).collect();
+    let charts: Vec<Chart> = rows.iter().flat_map(|row| charts(row, &chosen)).collect();
     if !charts.is_empty() {
         blocks.push(Block::Charts(charts));
     }
-    blocks.extend(tables(name, all, findings));
+    blocks.extend(tables(name, all));
     blocks
 }
 
 /// The table of an experiment; nothing if nothing was measured.
-pub fn tables(name: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Block> {
-    let (rows, chosen) = choose(name, all);
-    if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&rows, &chosen, findings))] }
+pub fn tables(name: &str, all: &[&Measured<'_>]) -> Vec<Block> {
+    let (_, chosen) = choose(name, all);
+    if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&chosen))] }
 }
 
-/// The rows of an experiment in the order in which they were made, and what was measured in that of
-/// their variables.
+/// The rows of an experiment in the order in which they were made, and what was measured: row by
+/// row, in the order of the variables.
 fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a Measured<'b>>) {
     let mut chosen: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == name).collect();
     let rows = distinct(chosen.iter().map(|measured| measured.key.row.clone()));
-    chosen.sort_by(|one, two| order(&one.key, &two.key));
+    let row_of = |measured: &Measured| rows.iter().position(|row| *row == measured.key.row);
+    chosen.sort_by(|one, two| row_of(one).cmp(&row_of(two)).then_with(|| order(&one.key, &two.key)));
     (rows, chosen)
 }
 
@@ -63,7 +63,7 @@ const CHECKS: &str = "verify";
 /// Where variables vary too, a chart for each of their settings; if there are more settings than
 /// engines, or one that a single engine has, a chart for each engine over the settings instead, all
 /// to the same scale. None if there is nothing to compare.
-fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart> {
+fn charts(row: &str, chosen: &[&Measured<'_>]) -> Vec<Chart> {
     let of_row = chosen.iter().copied().filter(|measured| measured.key.row == row && !row.starts_with(CHECKS));
     let timed: Vec<&Measured> = of_row.filter(|measured| measured.rate().is_some()).collect();
     if timed.len() < 2 || timed.len() > MOST_BARS {
@@ -73,32 +73,30 @@ fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart
     let title = if paced { format!("{row}: 99th percentile from the intended start") } else { row.to_string() };
     let engines = distinct(timed.iter().map(|measured| measured.key.engine_name()));
     let varying = varying(&timed);
-    let bars = |engine: Option<&String>| -> Vec<Bar> {
-        let of_engine =
-            timed.iter().filter(|measured| engine.is_none_or(|engine| measured.key.engine_name() == *engine));
-        of_engine.map(|measured| bar(measured, paced, &varying, engine.is_none(), findings)).collect()
+    let setting_of = |key: &Key| setting(key.variables.iter().filter(|(name, _)| varying.contains(*name)));
+    let chart = |title: String, is_of: &dyn Fn(&Key) -> bool, name: &dyn Fn(&Key) -> String| {
+        let own = timed.iter().filter(|measured| is_of(&measured.key));
+        Chart { title, bars: own.map(|measured| bar(measured, paced, name(&measured.key))).collect(), full: None }
     };
-    let setting_of = |key: &Key| setting(&only(&varying, &key.variables));
-    let settings = distinct(timed.iter().map(|measured| setting_of(&measured.key)));
-    if varying.is_empty() || engines.len() == 1 {
-        let single = engines.first().filter(|_| engines.len() == 1);
-        let title = single.map_or(title.clone(), |engine| format!("{title}, {engine}"));
-        return vec![Chart { title, bars: bars(single), full: None }];
+    let of_engine = |engine: &String| {
+        let name = |key: &Key| Some(setting_of(key)).filter(|name| !name.is_empty()).unwrap_or(engine.clone());
+        chart(format!("{title}, {engine}"), &|key| key.engine_name() == *engine, &name)
+    };
+    if let [only] = engines.as_slice() {
+        return vec![of_engine(only)];
     }
+    if varying.is_empty() {
+        return vec![chart(title, &|_| true, &Key::engine_name)];
+    }
+    let settings = distinct(timed.iter().map(|measured| setting_of(&measured.key)));
     let with = |setting: &String| timed.iter().filter(|measured| setting_of(&measured.key) == *setting).count();
     if settings.len() <= engines.len() && settings.iter().all(|setting| with(setting) > 1) {
-        let none = BTreeSet::new();
-        let charts = settings.iter().map(|setting| {
-            let of_setting = timed.iter().filter(|measured| setting_of(&measured.key) == *setting);
-            let bars = of_setting.map(|measured| bar(measured, paced, &none, true, findings)).collect();
-            Chart { title: format!("{title}, {setting}"), bars, full: None }
-        });
-        return charts.collect();
+        let of_setting = |setting: &String| {
+            chart(format!("{title}, {setting}"), &|key| setting_of(key) == *setting, &Key::engine_name)
+        };
+        return settings.iter().map(of_setting).collect();
     }
-    let mut charts: Vec<Chart> = engines
-        .iter()
-        .map(|engine| Chart { title: format!("{title}, {engine}"), bars: bars(Some(engine)), full: None })
-        .collect();
+    let mut charts: Vec<Chart> = engines.iter().map(of_engine).collect();
     let full = charts.iter().map(Chart::scale).fold(0.0, f64::max);
     charts.iter_mut().for_each(|chart| chart.full = Some(full));
     charts
@@ -115,21 +113,8 @@ fn varying(timed: &[&Measured<'_>]) -> BTreeSet<String> {
     names.filter(several).cloned().collect()
 }
 
-/// Those of the variables that are in `names`.
-fn only(names: &BTreeSet<String>, variables: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    variables
-        .iter()
-        .filter(|(name, _)| names.contains(*name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: bool, findings: &Findings) -> Bar {
-    let key = &measured.key;
-    let parts = [if named { key.engine_name() } else { String::new() }, setting(&only(varying, &key.variables))];
-    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let name = if parts.is_empty() { key.engine_name() } else { parts.join(", ") };
-    let (name, of) = (name + &findings.mark(measured), Whose::engine(&key.engine));
+fn bar(measured: &Measured<'_>, paced: bool, name: String) -> Bar {
+    let (name, of) = (name + &measured.name_marks(), Whose::engine(&measured.key.engine));
     if paced {
         let tail = measured.median(|record| record.latency.p99_us);
         let most = longest(measured).map(|most| format!("max {}", number::duration(most)));
@@ -198,7 +183,7 @@ fn verified(measured: &Measured<'_>) -> Option<String> {
 fn laid_out(measured: &Measured<'_>, of: impl Fn(&Tree) -> Option<u64>) -> Option<String> {
     let median = |tree: fn(&Record) -> Option<&Tree>| {
         let told = measured.ran.iter().filter_map(|record| tree(record).and_then(&of));
-        stats::median(&told.map(|count| count as f64).collect::<Vec<_>>()).map(number::whole)
+        stats::median(told.map(|count| count as f64)).map(number::whole)
     };
     let left = median(|record| record.tree.as_ref())?;
     let before = median(|record| record.tree_before.as_ref()).unwrap_or(number::ABSENT.to_string());
@@ -252,25 +237,11 @@ fn comparisons(record: &Record) -> f64 {
 }
 
 /// Everything that was taken, rows in their order, and within each by variables and engines.
-fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Table {
+fn table(chosen: &[&Measured<'_>]) -> Table {
     let variables: BTreeSet<&String> = chosen.iter().flat_map(|measured| measured.key.variables.keys()).collect();
     let shown: Vec<&Figure> =
         FIGURES.iter().filter(|(_, figure)| chosen.iter().any(|measured| figure(measured).is_some())).collect();
     let noted = chosen.iter().any(|measured| !measured.messages().is_empty());
-    let mut columns = vec![Column::words("engine")];
-    columns.extend(variables.iter().map(|name| Column::number(readable(name))));
-    columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
-    columns.extend(noted.then(|| Column::words("says")));
-    let mut lines = Vec::new();
-    for row in rows {
-        for measured in chosen.iter().filter(|measured| measured.key.row == *row) {
-            let mut cells: Vec<Field> = vec![(measured.key.engine_name() + &findings.mark(measured)).into()];
-            cells.extend(variables.iter().map(|name| Field::from(readable_value(measured.key.variable(name)))));
-            cells.extend(shown.iter().map(|(_, figure)| Field::from(figure(measured))));
-            cells.extend(noted.then(|| message(measured)));
-            lines.push(Line::of(&measured.key.engine, row, cells));
-        }
-    }
     let has = |name: &str| shown.iter().any(|(figure, _)| *figure == name);
     let repeated = chosen.iter().any(|measured| measured.ran.len() > 1);
     let caption = if repeated {
@@ -280,7 +251,19 @@ fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Tabl
     };
     let explained = EXPLAINED.iter().filter(|(name, _)| has(name)).map(|(_, explanation)| *explanation);
     let caption = std::iter::once(caption).chain(explained).collect::<Vec<_>>().join(" ");
-    Table::new(caption, "row", columns, lines)
+    let name = |measured: &&Measured| Line::of(&measured.key.engine, &measured.key.row);
+    let mut table = TableOf::new(caption, "row", chosen, name)
+        .words("engine", |measured| measured.key.engine_name() + &measured.name_marks());
+    for variable in variables {
+        table = table.number(readable(variable), |measured| readable_value(measured.key.variable(variable)));
+    }
+    for (figure, text) in shown {
+        table = table.number(*figure, |measured| text(measured));
+    }
+    if noted {
+        table = table.words("says", |measured| message(measured));
+    }
+    table.done()
 }
 
 /// What a measurement says, marked where it says that something did not hold.
@@ -322,7 +305,7 @@ mod tests {
         let runs = [StudyRun { finished: finished.collect(), ..StudyRun::default() }];
         let all = measure(&runs);
         let all: Vec<&Measured> = all.iter().collect();
-        match tables("", &all, &Findings::default()).pop() {
+        match tables("", &all).pop() {
             Some(Block::Table(table)) => table,
             other => panic!("{other:?}"),
         }

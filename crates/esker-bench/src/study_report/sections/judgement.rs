@@ -1,12 +1,12 @@
 //! The verdict on every hypothesis.
 
-use super::super::findings::{Findings, Judgement, Verdict, claim};
-use crate::report::blocks::{Block, Column, Field, Line, Look, Section, Table};
+use crate::judgement::{Judgement, Verdict};
+use crate::published::DATA;
+use crate::report::blocks::{Block, Field, Line, Look, Section, TableOf};
 use crate::report::measured::{distinct, engine_name};
 
 /// The section; none if nothing was judged.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let judgements = &findings.judgements;
+pub fn section(judgements: &[Judgement]) -> Option<Section> {
     if judgements.is_empty() {
         return None;
     }
@@ -31,20 +31,21 @@ pub fn section(findings: &Findings) -> Option<Section> {
     Some(Section::new("hypotheses", "Hypotheses", blocks))
 }
 
+/// What a hypothesis claims; empty for one that is not known.
+fn claim(hypothesis: &str) -> &'static str {
+    DATA.hypotheses.iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
+}
+
 fn table(caption: &str, judgements: &[&Judgement]) -> Block {
-    let line = |judgement: &&Judgement| {
-        let cells = vec![
-            claim(&judgement.hypothesis).into(),
-            engine_name(&judgement.engine, "").into(),
-            judgement.value.clone().into(),
-            verdict(judgement.direction),
-            verdict(judgement.magnitude),
-            judgement.why.clone().into(),
-        ];
-        Line::of(&judgement.engine, &judgement.hypothesis, cells)
-    };
-    let columns = ["claim", "engine", "value", "direction", "magnitude", "why"].map(Column::words);
-    Block::Table(Table::new(caption, "hypothesis", columns, judgements.iter().map(line)))
+    let name = |judgement: &&Judgement| Line::of(&judgement.engine, &judgement.hypothesis);
+    let table = TableOf::new(caption, "hypothesis", judgements, name)
+        .words("claim", |judgement| claim(&judgement.hypothesis))
+        .words("engine", |judgement| engine_name(&judgement.engine, ""))
+        .words("value", |judgement| judgement.value.clone())
+        .words("direction", |judgement| verdict(judgement.direction))
+        .words("magnitude", |judgement| verdict(judgement.magnitude))
+        .words("why", |judgement| judgement.why.clone());
+    Block::Table(table.done())
 }
 
 fn verdict(verdict: Verdict) -> Field {

@@ -1,10 +1,9 @@
 //! The memtable study: latency over write buffer and file size as heat maps, the published one
 //! beside those measured here.
 
-use super::super::findings::Findings;
 use super::generic;
 use super::other_figures;
-use crate::published::GRID_ROWS;
+use crate::published::{DATA, GRID_ROWS};
 use crate::report::blocks::{Block, HeatMap, Section};
 use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines, entry};
 use crate::report::number;
@@ -18,7 +17,7 @@ const COLUMN: &str = "max_file_mib";
 const FOUND: &str = "readrandom after fillrandom";
 
 /// The section of the study.
-pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(all: &[&Measured<'_>]) -> Section {
     let mut blocks = vec![Block::Text(
         "Microseconds per operation over the size of the write buffer (lines) and of the largest file (columns), both in MiB. \
          Each map has its own scale: the stronger its colour, the slower a cell; a map is pale whose figures hardly differ. The published map was measured on another \
@@ -27,8 +26,8 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     )];
     let grid: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == GRID).collect();
     for row in GRID_ROWS {
-        let mut maps: Vec<HeatMap> = published(row, findings).into_iter().collect();
-        maps.extend(measured(row, &grid, findings));
+        let mut maps: Vec<HeatMap> = published(row).into_iter().collect();
+        maps.extend(measured(row, &grid));
         if !maps.is_empty() {
             blocks.extend([Block::Title(row.to_string()), Block::Maps(maps)]);
         }
@@ -41,59 +40,57 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             "why" => "why readrandom is slower after fillrandom",
             other => other,
         };
-        blocks.extend(generic::experiment(&experiment, heading, all, findings));
+        blocks.extend(generic::experiment(&experiment, heading, all));
     }
     if !grid.is_empty() {
-        blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all, findings)));
+        blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all)));
     }
     blocks.extend(other_figures::block(STUDY, all));
     Section::new("study-memtable", "Write buffer and file size", blocks)
 }
 
 /// The published map of a row.
-fn published(row: &str, findings: &Findings) -> Option<HeatMap> {
-    let records = findings.published(STUDY, GRID).map(|compared| &compared.record);
-    let records = records.filter(|record| record.row == row && record.unit == "micros/op");
-    let figures: Vec<(BTreeMap<String, String>, f64)> =
-        records.map(|record| (record.variables.clone(), record.figure)).collect();
-    map(format!("Published: LevelDB 1.23, {row}"), true, &figures)
+fn published(row: &str) -> Option<HeatMap> {
+    let records = DATA.published(STUDY, GRID).filter(|record| record.row == row && record.unit == "micros/op");
+    let cells = records.map(|record| (&record.variables, record.figure));
+    map(format!("Published: LevelDB 1.23, {row}"), true, cells)
 }
 
 /// A map for each engine.
-fn measured(row: &str, grid: &[&Measured<'_>], findings: &Findings) -> Vec<HeatMap> {
+fn measured(row: &str, grid: &[&Measured<'_>]) -> Vec<HeatMap> {
     let of_row: Vec<&Measured> = grid.iter().copied().filter(|measured| measured.key.row == row).collect();
     let map_of = |(engine, variant): (&str, &str)| {
         let own = |key: &Key| key.engine == engine && key.variant == variant;
         let of_engine: Vec<&&Measured> = of_row.iter().filter(|measured| own(&measured.key)).collect();
-        let mark = of_engine.iter().map(|measured| findings.mark(measured)).find(|mark| !mark.is_empty());
-        let timed = of_engine.iter().filter_map(|measured| Some((measured.key.variables.clone(), measured.micros()?)));
+        let mark = of_engine.iter().map(|measured| measured.name_marks()).find(|mark| !mark.is_empty());
+        let timed = of_engine.iter().filter_map(|measured| Some((&measured.key.variables, measured.micros()?)));
         let title = format!("{}{}, {row}", engine_name(engine, variant), mark.unwrap_or_default());
-        map(title, false, &timed.collect::<Vec<_>>())
+        map(title, false, timed)
     };
     engines(of_row.iter().copied()).into_iter().filter_map(map_of).collect()
 }
 
-fn map(title: String, published: bool, figures: &[(BTreeMap<String, String>, f64)]) -> Option<HeatMap> {
-    let values = |name: &str| {
-        let mut values: Vec<String> =
-            figures.iter().filter_map(|(variables, _)| variables.get(name)).cloned().collect();
+/// None without figures; each with the cell that it is of.
+fn map<'v>(
+    title: String,
+    published: bool,
+    cells: impl Iterator<Item = (&'v BTreeMap<String, String>, f64)>,
+) -> Option<HeatMap> {
+    let place = |(variables, figure): (&'v BTreeMap<String, String>, f64)| {
+        Some((variables.get(LINE)?.as_str(), variables.get(COLUMN)?.as_str(), figure))
+    };
+    let cells: Vec<(&str, &str, f64)> = cells.filter_map(place).collect();
+    let values = |of: fn(&(&'v str, &'v str, f64)) -> &'v str| {
+        let mut values = distinct(cells.iter().map(of));
         values.sort_by(|one, two| compare_values(one, two));
-        values.dedup();
-        values
+        values.into_iter().map(String::from).collect::<Vec<String>>()
     };
-    let (lines, columns) = (values(LINE), values(COLUMN));
-    if lines.is_empty() || columns.is_empty() {
-        return None;
-    }
-    let at = |line: &String, column: &String| {
-        let same = |variables: &BTreeMap<String, String>| {
-            variables.get(LINE) == Some(line) && variables.get(COLUMN) == Some(column)
-        };
-        figures.iter().find(|(variables, _)| same(variables)).map(|(_, figure)| *figure)
-    };
+    let (lines, columns) = (values(|cell| cell.0), values(|cell| cell.1));
+    let at = |line: &str, column: &str| cells.iter().find(|cell| (cell.0, cell.1) == (line, column)).map(|cell| cell.2);
     let figures = lines.iter().map(|line| columns.iter().map(|column| at(line, column)).collect()).collect();
     let (line_name, column_name) = ("buffer".to_string(), "largest file".to_string());
-    Some(HeatMap { title, published, line_name, column_name, lines, columns, figures })
+    let map = HeatMap { title, published, line_name, column_name, lines, columns, figures };
+    (!cells.is_empty()).then_some(map)
 }
 
 /// How many keys were found, the same number everywhere if the keys and the engines are right.

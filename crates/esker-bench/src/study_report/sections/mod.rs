@@ -12,29 +12,30 @@ mod page_2011;
 mod published;
 mod rmw;
 
-use super::findings::Findings;
 use super::measured::measure;
+use crate::judgement::judge;
+use crate::published::compare;
 use crate::report::blocks::Section;
 use crate::report::measured::{Measured, distinct};
 use crate::study::grid::StudyRun;
 use std::collections::BTreeSet;
 
 /// All sections, in the order of the page.
-pub fn all(runs: &[StudyRun], findings: &Findings) -> Vec<Section> {
-    let all = measure(runs);
-    let mut sections = vec![about::section(runs, &all, findings)];
+pub fn all(runs: &[StudyRun]) -> Vec<Section> {
+    let (all, judgements, violations) = (measure(runs), judge(runs), fairness::violations(runs));
+    let mut sections = vec![about::section(runs, &all, violations.len())];
     for study in distinct(all.iter().map(|measured| measured.key.study.clone())) {
         let of_study: Vec<&Measured> = all.iter().filter(|measured| measured.key.study == study).collect();
         sections.push(match study.as_str() {
-            "memtable" => memtable::section(&of_study, findings),
-            "leveldb-2011" => page_2011::section(&of_study, findings),
-            "rmw" => rmw::section(&of_study, findings),
-            _ => generic::section(&study, title(runs, &study), &of_study, findings),
+            "memtable" => memtable::section(&of_study),
+            "leveldb-2011" => page_2011::section(&of_study),
+            "rmw" => rmw::section(&of_study),
+            _ => generic::section(&study, title(runs, &study), &of_study),
         });
     }
-    sections.extend(judgement::section(findings));
-    sections.extend(published::section(findings));
-    sections.extend(fairness::section(findings));
+    sections.extend(judgement::section(&judgements));
+    sections.extend(published::section(&compare(runs)));
+    sections.extend(fairness::section(&judgements, &violations));
     sections.push(conditions::section(runs, &all));
     // Studies whose names differ only in signs would share an address.
     let mut taken = BTreeSet::new();

@@ -2,7 +2,7 @@
 //! the same.
 
 use crate::published::{DATA, OtherFigures};
-use crate::report::blocks::{Block, Column, Field, Line, Table};
+use crate::report::blocks::{Block, Line, Table, TableOf};
 use crate::report::measured::{Measured, engine_name, engines};
 use crate::report::number;
 
@@ -20,23 +20,21 @@ pub fn block(study: &str, all: &[&Measured<'_>]) -> Option<Block> {
 fn table(series: &OtherFigures, all: &[&Measured<'_>]) -> Table {
     let engines = engines(all.iter().copied().filter(|measured| is_of(series, measured)));
     let with = [series.row.as_str(), series.with.as_str()].into_iter().filter(|part| !part.is_empty());
-    let mut columns = vec![Column::number("published")];
-    columns.extend(engines.iter().map(|(engine, variant)| Column::number(engine_name(engine, variant))));
-    let line = |value: &crate::published::OtherFigure| {
-        let mut cells: Vec<Field> = vec![number::figure(value.figure).into()];
-        for engine in &engines {
-            let is_it = |measured: &&&Measured<'_>| {
-                (measured.key.engine.as_str(), measured.key.variant.as_str()) == *engine
-                    && is_of(series, measured)
-                    && measured.key.variable(&series.experiment) == value.value
-            };
-            let found = all.iter().find(is_it).and_then(|measured| measured.micros());
-            cells.push(found.map(number::figure).into());
-        }
-        Line::new(&value.value, cells)
-    };
     let caption = format!("{} ({}), from {}.", with.collect::<Vec<_>>().join("; "), series.unit, series.document);
-    Table::new(caption, &series.by, columns, series.values.iter().map(line))
+    let mut table = TableOf::new(caption, &series.by, &series.values, |value| Line::head(&value.value))
+        .number("published", |value| number::figure(value.figure));
+    for (engine, variant) in engines {
+        let own = |measured: &&&Measured<'_>| {
+            (measured.key.engine.as_str(), measured.key.variant.as_str()) == (engine, variant)
+                && is_of(series, measured)
+        };
+        table = table.number(engine_name(engine, variant), |value| {
+            let mut found = all.iter().filter(own);
+            let found = found.find(|measured| measured.key.variable(&series.experiment) == value.value);
+            found.and_then(|measured| measured.micros()).map(number::figure)
+        });
+    }
+    table.done()
 }
 
 /// Whether it is one of the figures that the series has; times only.

@@ -1,9 +1,9 @@
 //! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every
 //! section and every chart, the published bars beside those measured here.
 
-use super::super::findings::{Compared, Findings, engine_of};
 use super::generic;
 use super::other_figures;
+use crate::published::{DATA, PublishedRecord};
 use crate::report::blocks::{Bar, Block, Chart, Section, Whose};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{Measured, distinct, order};
@@ -13,8 +13,6 @@ use serde::Deserialize;
 
 const STUDY: &str = "leveldb-2011";
 const BASELINE: &str = "baseline";
-/// Ratios that differ by more than this do not follow from the figures.
-const RATIO_TOLERANCE: f64 = 0.05;
 const SEED: u32 = 301;
 
 /// A group of charts under a heading, as `data/page_2011.json` has them in the order of the page.
@@ -38,7 +36,7 @@ fn page() -> Vec<Part> {
 }
 
 /// The section of the study.
-pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(all: &[&Measured<'_>]) -> Section {
     let mut blocks = vec![Block::Text(
         "On the left what was published in July 2011, on the right what was measured here. The bars of a chart are to the \
          scale of its longest. Disks, processors and versions differ, so that the order of the engines and the ratios to the \
@@ -57,7 +55,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
         let before = blocks.len();
         let mut more = Vec::new();
         for drawn in &part.charts {
-            match (published(part, drawn, findings), measured(part, drawn, all, findings)) {
+            match (published(part, drawn), measured(part, drawn, all)) {
                 (None, measured) => more.extend(measured),
                 (published, measured) => blocks.push(Block::Charts(published.into_iter().chain(measured).collect())),
             }
@@ -70,51 +68,49 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
         }
     }
     let experiments = distinct(all.iter().map(|measured| measured.key.experiment.clone()));
-    let tables = experiments.iter().flat_map(|experiment| generic::experiment(experiment, experiment, all, findings));
+    let tables = experiments.iter().flat_map(|experiment| generic::experiment(experiment, experiment, all));
     blocks.push(Block::Folded("Every row of the study with its figures".into(), tables.collect()));
     blocks.extend(other_figures::block(STUDY, all));
     Section::new("study-leveldb2011", "LevelDB benchmarks of 2011, then and now", blocks)
 }
 
 /// The published chart: bars as long as they were drawn.
-fn published(part: &Part, drawn: &Drawn, findings: &Findings) -> Option<Chart> {
-    let records = findings.published(STUDY, &part.experiment).filter(|compared| compared.record.row == drawn.1);
+fn published(part: &Part, drawn: &Drawn) -> Option<Chart> {
+    let records = DATA.published(STUDY, &part.experiment).filter(|record| record.row == drawn.1);
     let bars: Vec<Bar> = records.map(published_bar).collect();
     (!bars.is_empty()).then(|| Chart { title: format!("{}, published in 2011", drawn.0), bars, full: None })
 }
 
-fn published_bar(compared: &Compared) -> Bar {
-    let record = &compared.record;
+fn published_bar(record: &PublishedRecord) -> Bar {
     Bar {
-        name: engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(),
+        name: display_name(record.answering()).to_string(),
         of: Whose::Published,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),
-        note: published_note(record.published_ratio, record.recomputed_ratio),
+        note: published_note(record),
         ..Bar::default()
     }
 }
 
 /// `(0.003x baseline; the figures give 0.0001x)`.
-fn published_note(published: Option<f64>, recomputed: Option<f64>) -> String {
-    match (published, recomputed) {
-        (Some(one), Some(two)) if (one / two - 1.0).abs() > RATIO_TOLERANCE => {
-            format!("({} baseline; the figures give {})", number::ratio(one), number::ratio(two))
-        }
-        (Some(ratio), _) | (None, Some(ratio)) => format!("({} baseline)", number::ratio(ratio)),
-        (None, None) => String::new(),
+fn published_note(record: &PublishedRecord) -> String {
+    match record.ratios() {
+        (Some(one), Some(two)) => format!("({} baseline; the figures give {})", number::ratio(one), number::ratio(two)),
+        (one, _) => one
+            .or(record.recomputed_ratio)
+            .map_or_else(String::new, |ratio| format!("({} baseline)", number::ratio(ratio))),
     }
 }
 
 /// The chart of what was measured here.
-fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findings) -> Option<Chart> {
+fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>]) -> Option<Chart> {
     let (title, row, baseline) = drawn;
     let wanted = |measured: &&&Measured| measured.key.experiment == part.experiment && measured.key.row == *row;
     let mut chosen: Vec<&Measured> = all.iter().filter(wanted).copied().collect();
     chosen.sort_by(|one, two| order(&one.key, &two.key));
     let unit = if part.experiment == "batches" { "entries/sec" } else { "ops/sec" };
     let bar = |measured: &&Measured| {
-        let name = measured.key.engine_name() + &findings.mark(measured);
+        let name = measured.key.engine_name() + &measured.name_marks();
         let base = baseline_of(measured, baseline, all);
         measured.bar(name, unit, base.map_or_else(String::new, |base| note(measured, base)))
     };
@@ -130,7 +126,7 @@ fn note(measured: &Measured<'_>, base: &Measured<'_>) -> String {
     let Some((rate, base_rate)) = measured.rate().zip(base.rate()) else { return String::new() };
     let rates = |of: &Measured<'_>| of.figures(|record| record.ops_per_sec);
     let interval = bootstrap_ratio_interval(&rates(measured), &rates(base), SEED)
-        .map_or_else(String::new, |(low, high)| format!(" [{} to {}]", number::ratio(low), number::ratio(high)));
+        .map_or_else(String::new, |interval| format!(" [{}]", number::interval(interval)));
     format!("({} baseline{interval})", number::ratio(rate / base_rate))
 }
 
@@ -166,7 +162,7 @@ mod tests {
         let all: Vec<&Measured<'_>> = all.iter().collect();
         let page = page();
         let part = page.iter().find(|part| part.experiment == "more memory").unwrap();
-        measured(part, &part.charts[1], &all, &Findings::default()).unwrap().bars[0].note.clone()
+        measured(part, &part.charts[1], &all).unwrap().bars[0].note.clone()
     }
 
     #[test]

@@ -1,18 +1,13 @@
 //! Every published record beside what was measured of it.
 
-use super::super::findings::{Answer, Compared, Findings};
-use crate::published::DATA;
-use crate::report::blocks::{Block, Column, Field, Line, Section, Table};
+use crate::published::{Compared, DATA, Measured, PublishedRecord};
+use crate::report::blocks::{Block, Field, Line, Section, Table, TableOf};
 use crate::report::engine_style::{display_name, rank};
 use crate::report::measured::distinct;
 use crate::report::number;
 
-/// Ratios that differ by more than this do not follow from the figures.
-const RATIO_TOLERANCE: f64 = 0.05;
-
 /// The section; none if there are no published records to compare with.
-pub fn section(findings: &Findings) -> Option<Section> {
-    let compared = &findings.compared;
+pub fn section(compared: &[Compared]) -> Option<Section> {
     if compared.is_empty() {
         return None;
     }
@@ -51,38 +46,36 @@ fn table(study: &str, compared: &[&Compared]) -> Table {
     let measured = compared.iter().flat_map(|compared| &compared.measured);
     let mut engines = distinct(measured.map(|measured| measured.engine.as_str()));
     engines.sort_by_key(|engine| rank(engine));
-    let mut columns = vec![Column::words("published with"), Column::number("published"), Column::words("unit")];
-    columns.extend(engines.iter().map(|engine| Column::words(display_name(engine))));
-    if engines.is_empty() {
-        columns.push(Column::words("measured"));
-    }
     let caption = format!("Published records of {study}, and what was measured of the same.");
-    Table::new(caption, "record", columns, compared.iter().map(|compared| line(compared, &engines)))
+    let mut table = TableOf::new(caption, "record", compared, |compared| Line::head(&compared.record.id))
+        .words("published with", |compared| compared.record.engine.clone())
+        .number("published", |compared| published(&compared.record))
+        .words("unit", |compared| compared.record.unit.clone());
+    for engine in &engines {
+        table = table.words(display_name(engine), |compared| {
+            let own = compared.measured.iter().filter(|measured| measured.engine == *engine);
+            let own: Vec<String> = own.map(measured_text).collect();
+            (!own.is_empty()).then(|| own.join("; "))
+        });
+    }
+    if engines.is_empty() {
+        table = table.words("measured", |_| Field::absent());
+    }
+    table.done()
 }
 
-fn line(compared: &Compared, engines: &[&str]) -> Line {
-    let record = &compared.record;
-    let published = match (record.published_ratio, record.recomputed_ratio) {
-        (Some(one), Some(two)) if (one / two - 1.0).abs() > RATIO_TOLERANCE => {
-            format!("{} ({}; recomputed {})", plain(record.figure), number::ratio(one), number::ratio(two))
-        }
-        (Some(one), _) => format!("{} ({})", plain(record.figure), number::ratio(one)),
-        _ => plain(record.figure),
-    };
-    let mut cells: Vec<Field> = vec![record.engine.clone().into(), published.into(), record.unit.clone().into()];
-    for engine in engines {
-        let own: Vec<String> =
-            compared.measured.iter().filter(|measured| measured.engine == *engine).map(measured_text).collect();
-        cells.push(if own.is_empty() { Field::absent() } else { own.join("; ").into() });
+/// The figure with its ratio to the baseline, and what the figures give where that is another.
+fn published(record: &PublishedRecord) -> String {
+    let figure = plain(record.figure);
+    match record.ratios() {
+        (Some(one), Some(two)) => format!("{figure} ({}; recomputed {})", number::ratio(one), number::ratio(two)),
+        (Some(one), None) => format!("{figure} ({})", number::ratio(one)),
+        (None, _) => figure,
     }
-    if engines.is_empty() {
-        cells.push(Field::absent());
-    }
-    Line::new(&record.id, cells)
 }
 
 /// `4,030,000 [3,900,000 to 4,100,000] (1.08x) after compact`.
-fn measured_text(measured: &Answer) -> String {
+fn measured_text(measured: &Measured) -> String {
     let mut text = number::figure(measured.figure);
     if let Some((low, high)) = measured.interval.filter(|(low, high)| low < high) {
         text.push_str(&format!(" [{} to {}]", number::figure(low), number::figure(high)));

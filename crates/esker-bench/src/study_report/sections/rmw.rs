@@ -1,9 +1,9 @@
 //! The study of read-modify-write: reading, changing and writing back against merging, with the
 //! published figures, and what a look at every counter has shown.
 
-use super::super::findings::{Findings, engine_of};
 use super::generic::{self};
-use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table, Whose};
+use crate::published::DATA;
+use crate::report::blocks::{Bar, Block, Chart, Field, Line, Section, Table, TableOf, Whose};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{Key, Measured, distinct, entry, order};
 use crate::report::number;
@@ -21,63 +21,68 @@ const BENCHMARK: &str = "benchmark";
 const BOOTSTRAP_SEED: u32 = 301;
 
 /// The section of the study.
-pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+pub fn section(all: &[&Measured<'_>]) -> Section {
     let mut blocks = vec![Block::Text(
         "Two ways to change a counter: updaterandom reads a random key and writes it back, mergerandom hands the change to the \
          engine, which adds it up later. Every thread does as many operations as there are keys."
             .into(),
     )];
     let pairs = pairs(all);
-    blocks.extend(charts(&pairs, findings));
+    blocks.extend(charts(&pairs));
     if !pairs.is_empty() {
-        blocks.extend([Block::Title("Merging against updating".into()), Block::Table(table(&pairs, all, findings))]);
+        blocks.extend([Block::Title("Merging against updating".into()), Block::Table(table(&pairs, all))]);
     }
     for experiment in distinct(all.iter().map(|measured| measured.key.experiment.clone())) {
         if pairs.iter().any(|pair| pair.key.experiment == experiment) {
             let line = format!("Every row of {experiment}, with latencies");
-            blocks.push(Block::Folded(line, generic::tables(&experiment, all, findings)));
+            blocks.push(Block::Folded(line, generic::tables(&experiment, all)));
         } else {
-            blocks.extend(generic::experiment(&experiment, &experiment, all, findings));
+            blocks.extend(generic::experiment(&experiment, &experiment, all));
         }
     }
     Section::new("study-rmw", "Read-modify-write", blocks)
 }
 
-/// Both benchmarks of one engine in one setting.
-struct Pair<'a, 'b> {
+/// Both benchmarks of one engine in one setting; empty if one was not run.
+struct Pair<'a> {
     key: Key,
-    update: Option<&'a Measured<'b>>,
-    merge: Option<&'a Measured<'b>>,
+    update: Measured<'a>,
+    merge: Measured<'a>,
 }
 
-fn pairs<'a, 'b>(all: &[&'a Measured<'b>]) -> Vec<Pair<'a, 'b>> {
+/// What both benchmarks of a setting have in common.
+fn pair_key(measured: &Measured<'_>) -> Key {
+    let mut key = Key { row: String::new(), ..measured.key.clone() };
+    key.variables.remove(BENCHMARK);
+    key
+}
+
+fn pairs<'a>(all: &[&Measured<'a>]) -> Vec<Pair<'a>> {
     let mut pairs: Vec<Pair> = Vec::new();
-    for measured in all.iter().copied().filter(|measured| [UPDATE, MERGE].contains(&measured.key.row.as_str())) {
-        let mut key = measured.key.clone();
-        key.variables.remove(BENCHMARK);
-        key.row = String::new();
-        let new = || Pair { key: key.clone(), update: None, merge: None };
-        let place = entry(&mut pairs, |pair| pair.key == key, new);
-        if measured.key.row == UPDATE {
-            place.update = Some(measured);
-        } else {
-            place.merge = Some(measured);
+    for measured in all {
+        let key = pair_key(measured);
+        let new = || Pair { key: key.clone(), update: Measured::default(), merge: Measured::default() };
+        match measured.key.row.as_str() {
+            UPDATE => entry(&mut pairs, |pair| pair.key == key, new).update = (*measured).clone(),
+            MERGE => entry(&mut pairs, |pair| pair.key == key, new).merge = (*measured).clone(),
+            _ => {}
         }
     }
     pairs
 }
 
 /// A chart for each experiment and setting.
-fn charts(pairs: &[Pair<'_, '_>], findings: &Findings) -> Option<Block> {
+fn charts(pairs: &[Pair<'_>]) -> Option<Block> {
     let titles = distinct(pairs.iter().map(|pair| title(&pair.key)));
     let chart = |title: &String| {
         let mut of_chart: Vec<&Pair> = pairs.iter().filter(|pair| self::title(&pair.key) == *title).collect();
         of_chart.sort_by(|one, two| order(&one.key, &two.key));
         let experiments = of_chart.iter().map(|pair| pair.key.experiment.as_str());
         let same_work = experiments.into_iter().find(|experiment| OF_THE_SAME_WORK.contains(experiment));
-        let published = same_work.map(|experiment| published_bars(experiment, findings)).into_iter().flatten();
-        let measured = of_chart.iter().flat_map(|pair| [pair.update, pair.merge].into_iter().flatten());
-        let bars = published.chain(measured.map(|measured| bar(measured, findings))).collect();
+        let published = same_work.map(published_bars).into_iter().flatten();
+        let measured = of_chart.iter().flat_map(|pair| [&pair.update, &pair.merge]);
+        let measured = measured.filter(|side| !side.key.row.is_empty());
+        let bars = published.chain(measured.map(bar)).collect();
         Chart { title: title.clone(), bars, full: None }
     };
     let charts: Vec<Chart> = titles.iter().map(chart).collect();
@@ -88,24 +93,23 @@ fn title(key: &Key) -> String {
     format!("{}: {}", key.experiment, key.setting())
 }
 
-fn bar(measured: &Measured<'_>, findings: &Findings) -> Bar {
-    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(measured));
+fn bar(measured: &Measured<'_>) -> Bar {
+    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, measured.name_marks());
     measured.bar(name, "ops/sec", measured.median(|record| record.wall_s).map(duration).unwrap_or_default())
 }
 
 /// The published figure of a row in a unit. Three documents print the same.
-fn published(row: &str, unit: &str, findings: &Findings) -> Option<(String, f64)> {
-    let mut records = findings.published(STUDY, SEED).map(|compared| &compared.record);
-    let record = records.find(|record| record.row == row && record.unit == unit)?;
-    Some((engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(), record.figure))
+fn published(row: &str, unit: &str) -> Option<(&'static str, f64)> {
+    let record = DATA.published(STUDY, SEED).find(|record| record.row == row && record.unit == unit)?;
+    Some((display_name(record.answering()), record.figure))
 }
 
 /// Beside other settings than the published ones their names say which they had.
-fn published_bars(experiment: &str, findings: &Findings) -> Vec<Bar> {
+fn published_bars(experiment: &str) -> Vec<Bar> {
     let flags = if experiment == SEED { String::new() } else { format!(" (flags of {SEED})") };
     let bar = |row: &str| {
-        let (engine, rate) = published(row, "ops/sec", findings)?;
-        let seconds = published(row, "seconds", findings).map(|(_, seconds)| duration(seconds));
+        let (engine, rate) = published(row, "ops/sec")?;
+        let seconds = published(row, "seconds").map(|(_, seconds)| duration(seconds));
         Some(Bar {
             name: format!("Published{flags}: {engine} {row}"),
             of: Whose::Published,
@@ -119,72 +123,53 @@ fn published_bars(experiment: &str, findings: &Findings) -> Vec<Bar> {
 }
 
 /// Updating, merging, and how many times as fast merging is.
-fn table(pairs: &[Pair<'_, '_>], all: &[&Measured<'_>], findings: &Findings) -> Table {
-    let columns = [
-        "update \u{b5}s/op (wall)",
-        "update time",
-        "merge \u{b5}s/op (wall)",
-        "merge time",
-        "speed-up",
-        "95 % interval",
-        "found",
-    ];
-    let mut columns: Vec<Column> = columns.into_iter().map(Column::number).collect();
-    columns.insert(0, Column::words("setting"));
-    columns.push(Column::words("every counter verified"));
-    let mut lines: Vec<Line> = published_line(findings).into_iter().collect();
+fn table(pairs: &[Pair<'_>], all: &[&Measured<'_>]) -> Table {
     let mut sorted: Vec<&Pair> = pairs.iter().collect();
     sorted.sort_by(|one, two| one.key.experiment.cmp(&two.key.experiment).then_with(|| order(&one.key, &two.key)));
-    lines.extend(sorted.into_iter().map(|pair| line(pair, all, findings)));
     let caption = "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
                    the rate of merging over that of updating.";
-    Table::new(caption, "engine", columns, lines)
-}
-
-fn line(pair: &Pair<'_, '_>, all: &[&Measured<'_>], findings: &Findings) -> Line {
-    let micros = |side: Option<&Measured>| Field::from(side.and_then(|m| m.micros()).map(number::figure));
-    let time = |side: Option<&Measured>| Field::from(side.and_then(|m| m.median(|r| r.wall_s)).map(duration));
-    let rates = |side: Option<&Measured>| side.map(|m| m.figures(|r| r.ops_per_sec)).unwrap_or_default();
-    let (merges, updates) = (rates(pair.merge), rates(pair.update));
-    let speed_up = stats::median(&merges).zip(stats::median(&updates)).map(|(merge, update)| merge / update);
-    let interval = stats::bootstrap_ratio_interval(&merges, &updates, BOOTSTRAP_SEED)
-        .map(|(low, high)| format!("{} to {}", number::ratio(low), number::ratio(high)));
-    let found = pair.update.and_then(|m| m.ran.iter().find_map(|record| Some((record.found?, record.num))));
-    let mark = [pair.update, pair.merge].into_iter().flatten().map(|m| findings.mark(m)).find(|mark| !mark.is_empty());
-    let found = found.map(|(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64)));
-    let cells = vec![
-        title(&pair.key).into(),
-        micros(pair.update),
-        time(pair.update),
-        micros(pair.merge),
-        time(pair.merge),
-        speed_up.map(number::ratio).into(),
-        interval.into(),
-        found.into(),
-        verified(&pair.key, all),
-    ];
-    Line::of(&pair.key.engine, pair.key.engine_name() + mark.as_deref().unwrap_or_default(), cells)
+    let name = |pair: &&Pair| {
+        let marks = [pair.update.name_marks(), pair.merge.name_marks()].into_iter().find(|marks| !marks.is_empty());
+        Line::of(&pair.key.engine, pair.key.engine_name() + &marks.unwrap_or_default())
+    };
+    let micros = |side: &Measured| side.micros().map(number::figure);
+    let time = |side: &Measured| side.median(|record| record.wall_s).map(duration);
+    let speed_up = |pair: &Pair| Some(pair.merge.rate()? / pair.update.rate()?);
+    let rates = |side: &Measured| side.figures(|record| record.ops_per_sec);
+    let interval =
+        |pair: &Pair| stats::bootstrap_ratio_interval(&rates(&pair.merge), &rates(&pair.update), BOOTSTRAP_SEED);
+    let found = |pair: &Pair| {
+        let (found, num) = pair.update.ran.iter().find_map(|record| Some((record.found?, record.num)))?;
+        Some(format!("{} of {}", number::whole(found as f64), number::whole(num as f64)))
+    };
+    let mut table = TableOf::new(caption, "engine", &sorted, name)
+        .words("setting", |pair| title(&pair.key))
+        .number("update \u{b5}s/op (wall)", |pair| micros(&pair.update))
+        .number("update time", |pair| time(&pair.update))
+        .number("merge \u{b5}s/op (wall)", |pair| micros(&pair.merge))
+        .number("merge time", |pair| time(&pair.merge))
+        .number("speed-up", |pair| speed_up(pair).map(number::ratio))
+        .number("95 % interval", |pair| interval(pair).map(number::interval))
+        .number("found", |pair| found(pair))
+        .words("every counter verified", |pair| verified(&pair.key, all))
+        .done();
+    table.lines.splice(0..0, published_line());
+    table
 }
 
 /// What the rows that look at everything afterwards say.
-fn verified(key: &Key, all: &[&Measured<'_>]) -> Field {
-    let of_pair = |measured: &&&Measured| {
-        let mut other = measured.key.clone();
-        other.variables.remove(BENCHMARK);
-        other.row = String::new();
-        other == *key && measured.key.row.starts_with("verify")
-    };
+fn verified(key: &Key, all: &[&Measured<'_>]) -> String {
+    let of_pair = |measured: &&&Measured| measured.key.row.starts_with("verify") && pair_key(measured) == *key;
     let said = all.iter().filter(of_pair).map(|measured| format!("{}: {}", measured.key.row, measured.messages()));
     let said: Vec<String> = said.collect();
-    if said.is_empty() { "not verified".into() } else { said.join("; ").into() }
+    if said.is_empty() { "not verified".into() } else { said.join("; ") }
 }
 
-fn published_line(findings: &Findings) -> Option<Line> {
-    let figure = |row: &str, unit: &str| published(row, unit, findings);
-    let (engine, update) = figure(UPDATE, "wall micros/op")?;
-    let (_, merge) = figure(MERGE, "wall micros/op")?;
-    let time = |row: &str| Field::from(figure(row, "seconds").map(|(_, seconds)| duration(seconds)));
-    let speed_up = figure(MERGE, "ops/sec").zip(figure(UPDATE, "ops/sec")).map(|((_, one), (_, two))| one / two);
+fn published_line() -> Option<Line> {
+    let (engine, update) = published(UPDATE, "wall micros/op")?;
+    let (_, merge) = published(MERGE, "wall micros/op")?;
+    let time = |row: &str| Field::from(published(row, "seconds").map(|(_, seconds)| duration(seconds)));
+    let speed_up = published(MERGE, "ops/sec").zip(published(UPDATE, "ops/sec")).map(|((_, one), (_, two))| one / two);
     let cells = vec![
         "10 threads, 50,000,000 keys, on 32 hardware threads".into(),
         number::figure(update).into(),
@@ -193,7 +178,7 @@ fn published_line(findings: &Findings) -> Option<Line> {
         time(MERGE),
         speed_up.map(number::ratio).into(),
         Field::absent(),
-        figure(UPDATE, "found").map(|(_, found)| number::whole(found)).into(),
+        published(UPDATE, "found").map(|(_, found)| number::whole(found)).into(),
         Field::absent(),
     ];
     Some(Line::new(format!("Published: {engine}"), cells))
@@ -226,7 +211,7 @@ mod tests {
         });
         let runs = [StudyRun { study: STUDY.into(), finished: finished.into(), ..StudyRun::default() }];
         let all = measure(&runs);
-        let section = section(&all.iter().collect::<Vec<_>>(), &Findings::of(&runs));
+        let section = section(&all.iter().collect::<Vec<_>>());
         let charts = section.blocks.into_iter().find_map(|block| match block {
             Block::Charts(charts) => Some(charts),
             _ => None,
