@@ -1,6 +1,5 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
-mod figures;
 mod killed;
 mod opening;
 
@@ -13,12 +12,12 @@ use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::pace;
-use crate::process::{self, Consuming};
+use crate::process::{self, Consuming, Consumption};
 use crate::progress::Display;
 use crate::random::LehmerRandom;
 use crate::record::{Host, Record, SCHEMA_VERSION, Verification};
 use crate::threads::{Crew, CrewResult};
-use crate::total::Total;
+use crate::times::Times;
 use crate::values::ValuePool;
 use crate::verify;
 use crate::verify::differences::Checking;
@@ -26,7 +25,6 @@ use crate::verify::history::{History, Written};
 use crate::watch::Watch;
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
-use figures::{Opened, difference, fill_in, single_result};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
@@ -73,7 +71,7 @@ pub struct Runner<'a> {
     /// Whether the database was opened for entries that expire.
     open_expiring: bool,
     /// What the first opening took.
-    opened: Opened,
+    opened: (Duration, Consumption),
     threads_created: u64,
     history: History,
 }
@@ -99,7 +97,7 @@ impl<'a> Runner<'a> {
             engine: None,
             open_synced,
             open_expiring: false,
-            opened: Opened::default(),
+            opened: Default::default(),
             threads_created: 0,
             history,
         };
@@ -205,22 +203,22 @@ impl<'a> Runner<'a> {
         let mut result = result?;
         record.short_load = self.history.short_load().map(String::from);
         let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
-        if result.total.stopped && self.setup.interrupt.is_requested() {
-            return Ok(Outcome::Interrupted(result.total.ops));
+        if result.times.stopped && self.setup.interrupt.is_requested() {
+            return Ok(Outcome::Interrupted(result.times.ops));
         }
         // What Esker keeps in this process for its next database is no memory of the other
         // engines'.
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
         record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
         record.rss_anonymous_peak_bytes = most.anonymous_bytes.saturating_sub(of_others);
-        record.cpu_user_s = (consumed.cpu.user_s - result.total.spun_s).max(0.0);
+        record.cpu_user_s = (consumed.cpu.user_s - result.times.spun.as_secs_f64()).max(0.0);
         record.cpu_sys_s = consumed.cpu.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time
         // since it was opened.
         let reopened =
             matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover | Body::Survivors);
         let before = if reopened { Counters::default() } else { counters };
-        record.counters = difference(self.engine()?.counters(), before);
+        record.counters = self.engine()?.counters().since(before);
         record.tree = self.engine()?.tree();
         record.writer_ops_per_sec = result.writer_ops_per_sec;
         record.writer_wanted_per_sec = result.writer_ops_per_sec.and(config.writes_per_second);
@@ -228,7 +226,7 @@ impl<'a> Runner<'a> {
         self.complete_message(&mut result, benchmark, config)?;
         record.found = result.found;
         record.message = result.message;
-        fill_in(&mut record, &result.total);
+        result.times.fill_in(&mut record);
         Ok(Outcome::Row(Box::new(record)))
     }
 
@@ -341,7 +339,7 @@ impl<'a> Runner<'a> {
                 let mut written = Written::new(benchmark, config, &job, created);
                 let result = self.crew(benchmark, config, &job, created)?.run()?;
                 if benchmark.writes() {
-                    written.whole = !result.total.stopped;
+                    written.whole = !result.times.stopped;
                     self.history.add(written);
                 }
                 Ok(result)
@@ -360,14 +358,13 @@ impl<'a> Runner<'a> {
             interrupt: self.setup.interrupt,
         };
         let Some(checked) = checking.run(check)? else {
-            let total = Total { stopped: true, ..Total::default() };
-            return Ok(CrewResult { total, ..CrewResult::default() });
+            return Ok(Times { stopped: true, ..Times::default() }.into());
         };
         if let Some(problem) = checked.problem() {
             return Err(EngineError(problem));
         }
-        let result = single_result(checked.expected, start.elapsed().as_secs_f64());
-        Ok(CrewResult { message: checked.message(), ..result })
+        let times = Times::of_one(checked.expected, start, start.elapsed());
+        Ok(CrewResult { times, message: checked.message(), ..CrewResult::default() })
     }
 
     /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one
@@ -388,7 +385,7 @@ impl<'a> Runner<'a> {
     fn time_once(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<CrewResult> {
         let start = Instant::now();
         work(self)?;
-        Ok(single_result(1, start.elapsed().as_secs_f64()))
+        Ok(Times::of_one(1, start, start.elapsed()).into())
     }
 
     /// Waits until background work is done and a moment longer, for files that are removed late:
@@ -401,7 +398,7 @@ impl<'a> Runner<'a> {
     }
 
     fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark, config: &Config) -> Result<()> {
-        let achieved = result.total.ops as f64 / result.total.wall_s.max(1e-9);
+        let achieved = result.times.ops as f64 / result.times.wall_s().max(1e-9);
         let mut add = |text: String| {
             if !result.message.is_empty() {
                 result.message.push(' ');
@@ -422,8 +419,8 @@ impl<'a> Runner<'a> {
             (Some(rate), Some(wanted)) if pace::kept_up(rate, wanted) => add(format!("(writer: {wanted:.0}/s)")),
             (Some(rate), Some(wanted)) => add(format!("(writer: {rate:.0} of {wanted:.0}/s, did not keep up)")),
         }
-        if result.total.stopped {
-            add(format!("(ended early after {:.1} s)", result.total.wall_s));
+        if result.times.stopped {
+            add(format!("(ended early after {:.1} s)", result.times.wall_s()));
         }
         Ok(())
     }

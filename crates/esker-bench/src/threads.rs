@@ -10,7 +10,7 @@ use crate::process::Consumption;
 use crate::progress::{Display, Progress};
 use crate::random::{KeyGeneration, KeyRandom};
 use crate::schedule::Schedule;
-use crate::total::{ThreadTimes, Total};
+use crate::times::Times;
 use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
@@ -118,11 +118,11 @@ pub struct Crew<'a> {
     pub display: Display,
 }
 
-/// What the threads did.
+/// What the threads did, or what was done without any.
 #[derive(Debug, Default)]
 pub struct CrewResult {
     /// Their counts and times, without the extra writer's.
-    pub total: Total,
+    pub times: Times,
     /// Keys found by the first thread that looked for any.
     pub found: Option<u64>,
     /// What the first thread with something to say said.
@@ -131,6 +131,12 @@ pub struct CrewResult {
     pub writer_ops_per_sec: Option<f64>,
     /// What the timed part consumed, where more was done besides it.
     pub consumed: Option<Consumption>,
+}
+
+impl From<Times> for CrewResult {
+    fn from(times: Times) -> CrewResult {
+        CrewResult { times, ..CrewResult::default() }
+    }
 }
 
 /// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads
@@ -142,7 +148,7 @@ pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u3
     }
 }
 
-type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
+type ThreadResult = Result<(Times, Option<u64>, String)>;
 
 impl Crew<'_> {
     /// How many threads this benchmark creates, an extra writer included: 0 for what db_bench does
@@ -297,21 +303,18 @@ impl Crew<'_> {
 
     fn add_up(&self, results: Vec<ThreadResult>) -> Result<CrewResult> {
         let mut sum = CrewResult::default();
-        let mut times = Vec::new();
         for (index, result) in results.into_iter().enumerate() {
-            let (time, found, message) = result?;
+            let (times, found, message) = result?;
             if self.is_extra_writer(index as u32) {
-                let seconds = (time.finished - time.started).as_secs_f64();
-                sum.writer_ops_per_sec = Some(time.ops as f64 / seconds.max(1e-9));
+                sum.writer_ops_per_sec = Some(times.ops as f64 / times.wall_s().max(1e-9));
                 continue;
             }
-            times.push(time);
+            sum.times = sum.times.and(times);
             sum.found = sum.found.or(found);
             if sum.message.is_empty() {
                 sum.message = message;
             }
         }
-        sum.total = Total::of(times);
         Ok(sum)
     }
 }

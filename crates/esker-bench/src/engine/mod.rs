@@ -246,6 +246,26 @@ pub struct Counters {
     pub stall_micros: u64,
 }
 
+impl Counters {
+    /// What was counted since then.
+    pub fn since(self, before: Counters) -> Counters {
+        let counted = |after: Option<u64>, before: Option<u64>| after.map(|a| a.saturating_sub(before.unwrap_or(0)));
+        Counters {
+            comparisons: counted(self.comparisons, before.comparisons),
+            flushes: counted(self.flushes, before.flushes),
+            compactions: counted(self.compactions, before.compactions),
+            files_probed: counted(self.files_probed, before.files_probed),
+            wal_bytes: self.wal_bytes.saturating_sub(before.wal_bytes),
+            flush_bytes: self.flush_bytes.saturating_sub(before.flush_bytes),
+            compaction_bytes: self.compaction_bytes.saturating_sub(before.compaction_bytes),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            cache_hits: self.cache_hits.saturating_sub(before.cache_hits),
+            cache_misses: self.cache_misses.saturating_sub(before.cache_misses),
+            stall_micros: self.stall_micros.saturating_sub(before.stall_micros),
+        }
+    }
+}
+
 /// Records of before comparisons were counted have 0 there, which no counted run with keys has.
 fn zero_is_not_counted<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Option<u64>, D::Error> {
     let number: Option<u64> = serde::Deserialize::deserialize(from)?;

@@ -1,11 +1,11 @@
 //! Which acknowledged writes are there after the process that made them was killed.
 
 use super::Runner;
-use super::figures::single_result;
 use crate::engine::{EngineError, Result};
 use crate::flags::config::Config;
 use crate::survivors::{self, Order};
 use crate::threads::CrewResult;
+use crate::times::Times;
 use std::time::Instant;
 
 impl Runner<'_> {
@@ -26,18 +26,18 @@ impl Runner<'_> {
         };
         let start = Instant::now();
         let acknowledged = survivors::put_and_kill(&order, self.setup.interrupt)?;
-        let seconds = start.elapsed().as_secs_f64();
+        let took = start.elapsed();
         self.open_engine(self.open_synced)
             .map_err(|error| EngineError(format!("opening after the writer was killed: {error}")))?;
         let Some(acknowledged) = acknowledged else {
-            let mut result = single_result(0, seconds);
-            result.total.stopped = true;
-            return Ok(result);
+            return Ok(Times { stopped: true, ..Times::of_one(0, start, took) }.into());
         };
         let left = survivors::count(&order, self.engine()?.session()?.as_mut(), acknowledged)?;
-        let mut result = single_result(acknowledged, seconds);
-        result.found = Some(left.found);
-        result.message = format!("({} of {acknowledged} acknowledged puts found, and {} more)", left.found, left.more);
-        Ok(result)
+        Ok(CrewResult {
+            times: Times::of_one(acknowledged, start, took),
+            found: Some(left.found),
+            message: format!("({} of {acknowledged} acknowledged puts found, and {} more)", left.found, left.more),
+            ..CrewResult::default()
+        })
     }
 }

@@ -1,11 +1,10 @@
 //! What takes a database to open: closed ones, new ones, and one whose process died.
 
 use super::Runner;
-use super::figures::{Opened, single_result};
 use crate::engine::{Durability, Result};
 use crate::process::Consuming;
 use crate::threads::{Crew, CrewResult};
-use crate::total::new_histogram;
+use crate::times::{Times, new_histogram};
 use crate::workload::crash;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
@@ -23,8 +22,7 @@ impl Runner<'_> {
         (self.setup.kind.probe)(library.map(|path| path.as_path()))?;
         let (consuming, start) = (Consuming::start(), Instant::now());
         self.open_engine(self.open_synced)?;
-        let time = start.elapsed();
-        self.opened = Opened { time, consumed: consuming.so_far() };
+        self.opened = (start.elapsed(), consuming.so_far());
         Ok(())
     }
 
@@ -36,17 +34,14 @@ impl Runner<'_> {
             self.open_engine(self.open_synced)?;
             done += 1;
         }
-        let mut result = single_result(done, start.elapsed().as_secs_f64());
-        result.total.stopped = done < times;
-        Ok(result)
+        Ok(Times { stopped: done < times, ..Times::of_one(done, start, start.elapsed()) }.into())
     }
 
     /// Opens, and nothing else, each with its own latency. `create`: each begins without a
     /// database.
     pub(super) fn time_each_open(&mut self, times: u64, create: bool) -> Result<CrewResult> {
-        let mut histogram = new_histogram();
-        let mut seconds = 0.0;
-        let mut done = 0;
+        let (mut histogram, mut all) = (new_histogram(), Duration::ZERO);
+        let (began, mut done) = (Instant::now(), 0);
         while done < times && !self.setup.interrupt.is_requested() {
             self.close_engine()?;
             if create {
@@ -56,13 +51,11 @@ impl Runner<'_> {
             self.open_engine(self.open_synced)?;
             let took = start.elapsed();
             record(&mut histogram, took);
-            seconds += took.as_secs_f64();
+            all += took;
             done += 1;
         }
-        let mut result = single_result(done, seconds);
-        result.total.histogram = Some(histogram);
-        result.total.stopped = done < times;
-        Ok(result)
+        let (histogram, stopped) = (Some(histogram), done < times);
+        Ok(Times { histogram, stopped, ..Times::of_one(done, began, all) }.into())
     }
 
     /// What the first opening took, with the first lookup, in case the engine has put work off
@@ -73,17 +66,19 @@ impl Runner<'_> {
             let (consuming, start) = (Consuming::start(), Instant::now());
             worker.key.set(worker.job.num);
             session.get(worker.key.bytes(), &mut worker.value)?;
-            let took = self.opened.time + start.elapsed();
-            let consumed = self.opened.consumed.and(consuming.so_far());
+            let (opening, consumed) = self.opened;
+            let took = opening + start.elapsed();
+            let consumed = consumed.and(consuming.so_far());
             let (found, sample) = crash::find(worker, session, promised)?;
             let mut histogram = new_histogram();
             record(&mut histogram, took);
-            let mut result = single_result(1, took.as_secs_f64());
-            result.total.histogram = Some(histogram);
-            result.consumed = Some(consumed);
-            result.found = Some(found);
-            result.message = format!("({found} of {sample} sampled entries are there)");
-            Ok(result)
+            Ok(CrewResult {
+                times: Times { histogram: Some(histogram), ..Times::of_one(1, start, took) },
+                consumed: Some(consumed),
+                found: Some(found),
+                message: format!("({found} of {sample} sampled entries are there)"),
+                ..CrewResult::default()
+            })
         })
     }
 }
