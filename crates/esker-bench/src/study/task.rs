@@ -259,6 +259,11 @@ impl Task {
         closed.or_else(|problem| sink(Event::Failed(problem)))
     }
 
+    /// Whether it works on the database that the one before it left.
+    pub fn continues(&self) -> bool {
+        self.flags.get("use_existing_db").is_some_and(|value| value == "1")
+    }
+
     /// Whether the process that does it is to die at its end.
     pub fn dies(&self) -> bool {
         let last = self.steps.last().and_then(|step| workload::find(&step.benchmark));
