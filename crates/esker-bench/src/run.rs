@@ -5,14 +5,14 @@ mod opening;
 
 use crate::directory::BenchDirectory;
 use crate::engine::{
-    Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
+    Counters, Description, Durability, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result,
 };
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::pace;
-use crate::process::{self, Consuming, Consumption};
+use crate::process::{self, Consumption};
 use crate::progress::Display;
 use crate::random::LehmerRandom;
 use crate::record::{Host, Record, SCHEMA_VERSION, Verification};
@@ -66,7 +66,7 @@ pub enum Outcome {
 pub struct Runner<'a> {
     setup: Setup<'a>,
     directory: BenchDirectory,
-    engine: Option<Box<dyn Engine>>,
+    engine: Option<Opened>,
     open_synced: bool,
     /// Whether the database was opened for entries that expire.
     open_expiring: bool,
@@ -105,14 +105,9 @@ impl<'a> Runner<'a> {
         Ok(runner)
     }
 
-    /// The engine's version.
-    pub fn version(&self) -> String {
-        self.engine.as_ref().map_or_else(String::new, |engine| engine.description().version.clone())
-    }
-
-    /// What the engine says it runs with.
-    pub fn settings(&self) -> Vec<(String, String)> {
-        self.engine.as_ref().map_or_else(Vec::new, |engine| engine.description().settings.clone())
+    /// What the engine says of itself; `None` if it is not open any more.
+    pub fn description(&self) -> Option<&Description> {
+        self.engine.as_ref().map(|engine| &engine.description)
     }
 
     fn open_options(&self, synced: bool) -> EngineOptions {
@@ -133,11 +128,11 @@ impl<'a> Runner<'a> {
     }
 
     fn close_engine(&mut self) -> Result<()> {
-        self.engine.take().map_or(Ok(()), |engine| engine.close())
+        self.engine.take().map_or(Ok(()), Opened::close)
     }
 
-    fn engine(&self) -> Result<&dyn Engine> {
-        self.engine.as_deref().ok_or_else(|| EngineError("the database is not open".into()))
+    fn engine(&self) -> Result<&Opened> {
+        self.engine.as_ref().ok_or_else(|| EngineError("the database is not open".into()))
     }
 
     /// Closes the engine. The error is one line.
@@ -151,15 +146,9 @@ impl<'a> Runner<'a> {
         self.directory.empty()
     }
 
-    /// Runs one benchmark with the flags of the run.
-    pub fn run(&mut self, benchmark: &Benchmark) -> Outcome {
-        let config = self.setup.config;
-        self.run_with(benchmark, config)
-    }
-
-    /// Runs one benchmark with other flags than those the engine was opened with: what concerns the
+    /// Runs one benchmark. Of flags that are not those the engine was opened with, what concerns the
     /// clients (threads, operations, latencies) is obeyed.
-    pub fn run_with(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
+    pub fn run(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
         if self.setup.interrupt.is_requested() {
             return Outcome::Interrupted(0);
         }
@@ -193,7 +182,7 @@ impl<'a> Runner<'a> {
             return Ok(if interrupted { Outcome::Interrupted(0) } else { Outcome::Dying });
         }
         let mut record = self.blank_record(benchmark, config)?;
-        let consuming = Consuming::start();
+        let began = Consumption::begin();
         let counters = self.engine()?.counters();
         record.tree_before = self.engine()?.tree();
         let watch = Watch::start(&self.directory);
@@ -202,7 +191,7 @@ impl<'a> Runner<'a> {
         (record.disk_bytes, record.peak_disk_bytes) = (now.disk_bytes, most.disk_bytes);
         let mut result = result?;
         record.short_load = self.history.short_load().map(String::from);
-        let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
+        let consumed = result.consumed.unwrap_or_else(|| began.until_now());
         if result.times.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.times.ops));
         }
@@ -211,8 +200,8 @@ impl<'a> Runner<'a> {
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
         record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
         record.rss_anonymous_peak_bytes = most.anonymous_bytes.saturating_sub(of_others);
-        record.cpu_user_s = (consumed.cpu.user_s - result.times.spun.as_secs_f64()).max(0.0);
-        record.cpu_sys_s = consumed.cpu.system_s;
+        record.cpu_user_s = (consumed.user_s - result.times.spun.as_secs_f64()).max(0.0);
+        record.cpu_sys_s = consumed.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time
         // since it was opened.
         let reopened =
@@ -231,7 +220,7 @@ impl<'a> Runner<'a> {
     }
 
     fn reason_to_skip(&self, benchmark: &Benchmark, config: &Config) -> Result<Option<String>> {
-        let capabilities = self.engine()?.description().capabilities;
+        let capabilities = self.engine()?.description.capabilities;
         if let Body::Check(check) = benchmark.body {
             return Ok(self.history.reason_against(check, self.setup.host.memory_bytes));
         }
@@ -351,7 +340,7 @@ impl<'a> Runner<'a> {
     fn check(&self, check: Check, config: &Config) -> Result<CrewResult> {
         let start = Instant::now();
         let checking = Checking {
-            engine: self.engine()?,
+            engine: self.engine()?.engine.as_ref(),
             written: self.history.written(),
             pool: self.setup.pool,
             keys: &KeyBuffer::new(config.key_prefix, config.key_size),
@@ -371,13 +360,14 @@ impl<'a> Runner<'a> {
     /// line.
     pub fn verification(&self) -> std::result::Result<Option<Verification>, String> {
         let (expiring, interrupt) = (self.open_expiring, self.setup.interrupt);
-        let verified = self.engine().and_then(|engine| verify::content::verify(engine, expiring, interrupt));
+        let verified =
+            self.engine().and_then(|engine| verify::content::verify(engine.engine.as_ref(), expiring, interrupt));
         verified.map_err(one_line)
     }
 
     /// What the engine says its writes are worth as it is open now.
     fn durability(&self) -> Result<Option<Durability>> {
-        let settings = &self.engine()?.description().settings;
+        let settings = &self.engine()?.description.settings;
         let class = settings.iter().find(|(name, _)| name == "durability");
         Ok(class.and_then(|(_, class)| Durability::from_name(class)))
     }
@@ -405,7 +395,7 @@ impl<'a> Runner<'a> {
             }
             result.message.push_str(&text);
         };
-        if benchmark.access == Access::Merge && !self.engine()?.description().capabilities.merge {
+        if benchmark.access == Access::Merge && !self.engine()?.description.capabilities.merge {
             add("(read-modify-write: engine has no merge)".into());
         }
         match config.rate.filter(|_| benchmark.has_rate()) {
@@ -430,7 +420,7 @@ impl<'a> Runner<'a> {
         let options = self.open_options(self.open_synced);
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this
         // benchmark.
-        let Description { version, settings, .. } = engine.description().clone();
+        let Description { version, settings, .. } = engine.description.clone();
         let durability = self.durability()?.filter(|_| benchmark.writes());
         let single = matches!(
             benchmark.body,

@@ -1,7 +1,7 @@
 //! Runs the client threads of one benchmark: they are made ready, start together, and are timed
 //! until the last has finished.
 
-use crate::engine::{Engine, EngineError, Result, Session};
+use crate::engine::{EngineError, Opened, Result, Session};
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
@@ -105,7 +105,7 @@ pub struct Crew<'a> {
     /// The benchmark.
     pub benchmark: &'a Benchmark,
     /// The open engine.
-    pub engine: &'a dyn Engine,
+    pub engine: &'a Opened,
     /// Where values come from.
     pub pool: &'a ValuePool,
     /// What each thread does.
@@ -200,7 +200,7 @@ impl Crew<'_> {
         let gate = Gate::default();
         let working = AtomicU32::new(threads);
         let (sender, finished) = mpsc::channel::<()>();
-        let label = format!("{} {}", self.engine.description().name, self.benchmark.name);
+        let label = format!("{} {}", self.engine.description.name, self.benchmark.name);
         let results: Vec<ThreadResult> = thread::scope(|scope| {
             let mut handles = Vec::new();
             let mut failure = None;

@@ -14,7 +14,7 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, switch};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Opened,
     Operation, Result, Session, WriteMode,
 };
 use heed::types::Bytes;
@@ -51,7 +51,7 @@ pub fn failed(error: heed::Error) -> EngineError {
     }
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let page = 1 << 12;
@@ -73,7 +73,8 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     };
     let database = create_database(&env)?;
     let description = settings(options, operator, map, write_map).describe(&KIND, version());
-    Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, description }))
+    let engine = Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator };
+    Ok(Opened::new(engine, description))
 }
 
 /// Opens a database that another program has made, the directory or the file, and changes nothing
@@ -129,14 +130,9 @@ struct Lmdb {
     commits: AtomicU64,
     always_synced: bool,
     operator: Option<MergeOperator>,
-    description: Description,
 }
 
 impl Engine for Lmdb {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(LmdbSession { engine: self, reader: None, scratch: Vec::new() }))
     }

@@ -298,8 +298,6 @@ impl Tree {
 
 /// An open database.
 pub trait Engine: Send + Sync {
-    /// What it says of itself.
-    fn description(&self) -> &Description;
     /// A handle for one client thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
     /// What the original benchmark does inside the timed part after a write benchmark (SQLite's
@@ -331,6 +329,34 @@ pub trait Engine: Send + Sync {
     /// Closes the database and reports what closing reports; nothing where dropping it does.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+/// An open database with what its adapter says of it.
+pub struct Opened {
+    /// The database.
+    pub engine: Box<dyn Engine>,
+    /// What is said of it.
+    pub description: Description,
+}
+
+impl Opened {
+    /// Of an engine of whatever kind.
+    pub fn new(engine: impl Engine + 'static, description: Description) -> Opened {
+        Opened { engine: Box::new(engine), description }
+    }
+
+    /// See [`Engine::close`].
+    pub fn close(self) -> Result<()> {
+        self.engine.close()
+    }
+}
+
+impl std::ops::Deref for Opened {
+    type Target = dyn Engine;
+
+    fn deref(&self) -> &(dyn Engine + 'static) {
+        self.engine.as_ref()
     }
 }
 
@@ -384,7 +410,7 @@ pub trait Iteration {
 
 /// Opens or creates the database in a directory, with the library at the path given with `--lib`,
 /// if there was one.
-pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>;
+pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Opened>;
 
 /// How one engine's share of memory is divided: percent of it for the write buffer; the rest is the
 /// cache.

@@ -2,7 +2,7 @@
 //! nothing: they replay their log and may compact, as when their own program opens them.
 
 use super::source::{Place, Source, Take, not_a_database, refuse_table};
-use crate::engine::{Engine, EngineError, EngineOptions, Result, registry};
+use crate::engine::{EngineError, EngineOptions, Opened, Result, registry};
 use std::path::Path;
 
 /// What RocksDB keeps beside its tables, and LevelDB does not.
@@ -31,7 +31,7 @@ fn check_directory(name: &str, path: &Path) -> Result<()> {
     }
 }
 
-struct Peer(Box<dyn Engine>);
+struct Peer(Opened);
 
 impl Source for Peer {
     fn read(&mut self, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {

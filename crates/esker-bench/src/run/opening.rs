@@ -2,7 +2,7 @@
 
 use super::Runner;
 use crate::engine::{Durability, Result};
-use crate::process::Consuming;
+use crate::process::Consumption;
 use crate::threads::{Crew, CrewResult};
 use crate::times::{Times, new_histogram};
 use crate::workload::crash;
@@ -20,9 +20,9 @@ impl Runner<'_> {
         // opening a database.
         let library = self.setup.config.libraries.get(self.setup.kind.name);
         (self.setup.kind.probe)(library.map(|path| path.as_path()))?;
-        let (consuming, start) = (Consuming::start(), Instant::now());
+        let (began, start) = (Consumption::begin(), Instant::now());
         self.open_engine(self.open_synced)?;
-        self.opened = (start.elapsed(), consuming.so_far());
+        self.opened = (start.elapsed(), began.until_now());
         Ok(())
     }
 
@@ -63,12 +63,12 @@ impl Runner<'_> {
     pub(super) fn look_at_recovery(&self, crew: &Crew<'_>) -> Result<CrewResult> {
         let promised = self.durability()?.unwrap_or(Durability::Process);
         crew.alone(|worker, session| {
-            let (consuming, start) = (Consuming::start(), Instant::now());
+            let (began, start) = (Consumption::begin(), Instant::now());
             worker.key.set(worker.job.num);
             session.get(worker.key.bytes(), &mut worker.value)?;
             let (opening, consumed) = self.opened;
             let took = opening + start.elapsed();
-            let consumed = consumed.and(consuming.so_far());
+            let consumed = consumed.and(began.until_now());
             let (found, sample) = crash::find(worker, session, promised)?;
             let mut histogram = new_histogram();
             record(&mut histogram, took);

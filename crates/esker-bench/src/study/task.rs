@@ -221,7 +221,7 @@ impl Task {
                 verify(&runner, sink)?;
             }
             let config = step.config(&config, self.limit(step, done, began));
-            match runner.run_with(benchmark, &config) {
+            match runner.run(benchmark, &config) {
                 Outcome::Row(mut record) => {
                     unsettled = step.settle && record.skipped.is_none();
                     if let Some(row) = &step.row {

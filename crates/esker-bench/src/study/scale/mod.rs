@@ -10,7 +10,7 @@ use crate::host;
 use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record};
-use crate::study::grid::{Execution, GridArguments, Plan, perform};
+use crate::study::grid::{Execution, GridArguments, Performed, Plan, perform};
 use arguments::Part;
 use figures::Figure;
 use serde::Serialize;
@@ -76,12 +76,12 @@ impl<'a> Study<'a> {
                     break;
                 }
                 eprintln!("{}", cell.name());
-                let performed = perform(cell, &self.execution, &self.host)?;
-                for record in &performed.records {
+                let Performed { finished, interrupted } = perform(cell, &self.execution, &self.host)?;
+                for record in &finished.records {
                     file.json(&Line::Row { part, record })?;
                 }
-                records.extend(performed.records.iter().cloned());
-                if let Some(problem) = performed.finished(cell, &self.host).and_then(|finished| finished.failure) {
+                records.extend(finished.records);
+                if let Some(problem) = finished.failure.filter(|_| !interrupted) {
                     eprintln!("{}: {problem}", cell.name());
                     all_well = false;
                 }
