@@ -27,7 +27,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub const KIND: EngineKind = EngineKind {
     name: NAME,
     title: NAME,
-    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { disable_wal: true, compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("none"),
     open,
     probe: |_| Ok("in memory".into()),
@@ -50,6 +50,7 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<O
         name: NAME,
         version: "in memory".into(),
         capabilities: KIND.capabilities,
+        durability: Durability::Process,
         settings: settings.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     };
     Ok(Opened::new(Reference { map, operator: options.merge_operator.clone() }, description))

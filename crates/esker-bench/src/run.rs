@@ -1,12 +1,9 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
-mod killed;
 mod opening;
 
 use crate::directory::BenchDirectory;
-use crate::engine::{
-    Counters, Description, Durability, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result,
-};
+use crate::engine::{Counters, Description, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result};
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
@@ -365,13 +362,6 @@ impl<'a> Runner<'a> {
         verified.map_err(one_line)
     }
 
-    /// What the engine says its writes are worth as it is open now.
-    fn durability(&self) -> Result<Option<Durability>> {
-        let settings = &self.engine()?.description.settings;
-        let class = settings.iter().find(|(name, _)| name == "durability");
-        Ok(class.and_then(|(_, class)| Durability::from_name(class)))
-    }
-
     fn time_once(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<CrewResult> {
         let start = Instant::now();
         work(self)?;
@@ -420,20 +410,10 @@ impl<'a> Runner<'a> {
         let options = self.open_options(self.open_synced);
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this
         // benchmark.
-        let Description { version, settings, .. } = engine.description.clone();
-        let durability = self.durability()?.filter(|_| benchmark.writes());
-        let single = matches!(
-            benchmark.body,
-            Body::EveryKeyOnce(_)
-                | Body::Compact
-                | Body::Open
-                | Body::Reopen
-                | Body::Create
-                | Body::Recover
-                | Body::Survivors
-                | Body::WaitIdle
-                | Body::Check(_)
-        );
+        let Description { version, settings, durability, .. } = engine.description.clone();
+        let durability = Some(durability).filter(|_| benchmark.writes());
+        let shared =
+            matches!(benchmark.body, Body::Threads(_) | Body::BesideWriter(..) | Body::Crash(_) | Body::Refused(_));
         Ok(Record {
             schema: SCHEMA_VERSION,
             engine: self.setup.kind.name.into(),
@@ -441,7 +421,7 @@ impl<'a> Runner<'a> {
             benchmark: benchmark.name.into(),
             row: benchmark.name.into(),
             repetition: self.setup.repetition,
-            threads: if single { 1 } else { config.threads },
+            threads: if shared { config.threads } else { 1 },
             num: config.num,
             durability,
             options,

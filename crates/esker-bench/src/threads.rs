@@ -15,66 +15,17 @@ use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
 use std::any::Any;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// Holds the threads back until all are ready.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    ready: u32,
-    opened: bool,
-}
-
-impl Gate {
-    /// Called by a thread that is ready; returns when the gate opens.
-    fn pass(&self) {
-        let mut state = self.arrive();
-        while !state.opened {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn arrive(&self) -> MutexGuard<'_, GateState> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ready += 1;
-        self.changed.notify_all();
-        state
-    }
-
-    /// Waits until `threads` are ready and lets them go.
-    fn open_for(&self, threads: u32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.ready < threads {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.opened = true;
-        self.changed.notify_all();
-    }
-}
-
 /// A thread that others wait for, and that may panic: then this tells them on its way out.
 struct Awaited<'a> {
-    gate: &'a Gate,
     control: &'a Control,
     /// Threads that still work, for the writer beside them; `None` for that writer.
     readers_left: Option<&'a AtomicU32>,
-    passed: bool,
-}
-
-impl Awaited<'_> {
-    fn pass_gate(&mut self) {
-        self.passed = true;
-        self.gate.pass();
-    }
 }
 
 impl Drop for Awaited<'_> {
@@ -82,12 +33,24 @@ impl Drop for Awaited<'_> {
         if thread::panicking() {
             self.control.fail();
         }
-        if !self.passed {
-            drop(self.gate.arrive());
-        }
         if let Some(left) = self.readers_left {
             left.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// How the threads of a benchmark start together. Nothing is ever sent: who receives waits until
+/// every thread has dropped its sender, however it came to that.
+struct Start<'a> {
+    ready: Sender<()>,
+    go: &'a OnceLock<()>,
+}
+
+impl Start<'_> {
+    /// The thread is ready; returns when all are.
+    fn wait(self) {
+        drop(self.ready);
+        self.go.wait();
     }
 }
 
@@ -197,19 +160,19 @@ impl Crew<'_> {
         let counted = threads - u32::from(self.is_extra_writer(0));
         self.job.readers_left.store(counted, Ordering::Relaxed);
         let control = Control::new(self.interrupt, self.config.max_seconds.map(Duration::from_secs_f64));
-        let gate = Gate::default();
-        let working = AtomicU32::new(threads);
-        let (sender, finished) = mpsc::channel::<()>();
+        let (go, working) = (OnceLock::new(), AtomicU32::new(threads));
+        let ((ready, all_ready), (sender, finished)) = (mpsc::channel(), mpsc::channel());
         let label = format!("{} {}", self.engine.description.name, self.benchmark.name);
         let results: Vec<ThreadResult> = thread::scope(|scope| {
             let mut handles = Vec::new();
             let mut failure = None;
             for index in 0..threads {
-                let (sender, gate, control, working) = (sender.clone(), &gate, &control, &working);
+                let start = Start { ready: ready.clone(), go: &go };
+                let (sender, control, working) = (sender.clone(), &control, &working);
                 let work = move || {
                     // Dropped when the thread ends, however it ends.
                     let _sender = sender;
-                    self.thread(index, gate, control, working)
+                    self.thread(index, start, control, working)
                 };
                 match thread::Builder::new().spawn_scoped(scope, work) {
                     Ok(handle) => handles.push(handle),
@@ -220,8 +183,9 @@ impl Crew<'_> {
                     }
                 }
             }
-            drop(sender);
-            gate.open_for(handles.len() as u32);
+            drop((ready, sender));
+            let _ = all_ready.recv();
+            let _ = go.set(());
             self.watch(&control, &finished, label, u64::from(counted) * self.job.ops);
             let joined = handles
                 .into_iter()
@@ -271,10 +235,10 @@ impl Crew<'_> {
         }
     }
 
-    fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
+    fn thread(&self, index: u32, start: Start<'_>, control: &Control, working: &AtomicU32) -> ThreadResult {
         let extra_writer = self.is_extra_writer(index);
         let readers_left = (!extra_writer).then_some(&self.job.readers_left);
-        let mut awaited = Awaited { gate, control, readers_left, passed: false };
+        let awaited = Awaited { control, readers_left };
         let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
         let session = self.engine.session();
         let latency = if extra_writer { Latency::Off } else { self.latency() };
@@ -283,7 +247,7 @@ impl Crew<'_> {
             meter = meter.with_schedule(schedule);
         }
         let mut worker = self.worker(index, seed, meter);
-        awaited.pass_gate();
+        start.wait();
         worker.meter.restart();
         let mut result = session.and_then(|mut session| match self.body(index) {
             Some(body) => body(&mut worker, session.as_mut()),

@@ -63,11 +63,7 @@ impl Job {
             keys: config.num,
             value_size: config.value_size,
             batch: 1,
-            // A synced write means nothing without the log.
-            mode: WriteMode {
-                sync: config.options.sync,
-                disable_wal: config.options.disable_wal && !config.options.sync,
-            },
+            mode: config.options.write_mode(),
             merge_operand: config.merge_operand,
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),

@@ -297,7 +297,7 @@ fn variants(kind: &EngineKind, directory: &Path) {
         drop(session);
         let settings = engine.description.settings.clone();
         let class = settings.iter().find(|(name, _)| name == "durability").map(|(_, class)| class.as_str());
-        assert!(class.and_then(Durability::from_name).is_some(), "{settings:?}");
+        assert_eq!(class, Some(engine.description.durability.name()), "{settings:?}");
         if kind.name == "esker" {
             assert_eq!(class, Some(["operating_system", "device", "process"][index]), "{settings:?}");
             assert!(settings.contains(&("block_bytes".into(), "4096".into())), "{settings:?}");
@@ -345,8 +345,7 @@ fn survives_its_process(kind: &EngineKind, directory: &Path) {
         .unwrap();
     assert!(!status.success() && status.code().is_none(), "{}: {status}", kind.name);
     let engine = open(kind, directory, &options("uint64add"));
-    let class = engine.description.settings.clone().into_iter().find(|(name, _)| name == "durability").unwrap().1;
-    if class == "process" {
+    if engine.description.durability == Durability::Process {
         eprintln!("{}: claims nothing", kind.name);
         return;
     }

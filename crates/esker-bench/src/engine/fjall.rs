@@ -27,26 +27,21 @@ use std::time::{Duration, Instant};
 pub const KIND: EngineKind = EngineKind {
     name: "fjall",
     title: "fjall",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compact: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compact: true, compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::fastest([25, 50, 25]),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 
 fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
 }
 
-fn failed(error: fjall::Error) -> EngineError {
+/// The line for a person of what fjall refused.
+pub(crate) fn failed(error: fjall::Error) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
 }
 
@@ -258,9 +253,11 @@ impl Session for FjallSession<'_> {
 }
 
 /// A keyspace as it was at a moment.
-struct Frozen<'s> {
-    snapshot: Snapshot,
-    keyspace: &'s Keyspace,
+pub(crate) struct Frozen<'s> {
+    /// The moment.
+    pub snapshot: Snapshot,
+    /// The keyspace.
+    pub keyspace: &'s Keyspace,
 }
 
 impl Ranges for Frozen<'_> {

@@ -28,13 +28,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const KIND: EngineKind = EngineKind {
     name: "lmdb",
     title: "LMDB",
-    capabilities: Capabilities { batch: true, reverse: true, ..Capabilities::NONE },
+    capabilities: Capabilities::ORDERED,
     memory: MemorySplit::cache_only("no cache of its own: it maps the file, and the system's page cache comes on top"),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 
 fn version() -> String {
     let version = heed::lmdb_version();
@@ -241,9 +242,7 @@ impl Session for LmdbSession<'_> {
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        let txn = self.engine.env.clone().static_read_txn().map_err(failed)?;
-        let scan = Scan::new(txn, |_| Steps::default());
-        Ok(Box::new(LmdbIteration { database: self.engine.database, scan }))
+        Ok(Box::new(iterate(&self.engine.env, self.engine.database)?))
     }
 }
 
@@ -269,9 +268,16 @@ self_cell!(
     }
 );
 
-struct LmdbIteration {
+/// A scan of a database as it is now.
+pub(crate) struct LmdbIteration {
     database: Database<'static, Bytes, Bytes>,
     scan: Scan,
+}
+
+/// See [`LmdbIteration`].
+pub(crate) fn iterate(env: &Env<WithoutTls>, database: Database<'static, Bytes, Bytes>) -> Result<LmdbIteration> {
+    let txn = env.clone().static_read_txn().map_err(failed)?;
+    Ok(LmdbIteration { database, scan: Scan::new(txn, |_| Steps::default()) })
 }
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);

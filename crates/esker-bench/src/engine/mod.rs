@@ -9,18 +9,18 @@ mod counting;
 pub(crate) mod device;
 mod dynamic;
 pub mod esker;
-mod fjall;
+pub(crate) mod fjall;
 mod kyoto;
 mod leveldb;
 pub(crate) mod lmdb;
 mod locked;
 mod merge;
-mod redb;
+pub(crate) mod redb;
 pub mod registry;
 mod rocksdb;
 mod settings;
 mod sqlite;
-mod two_way;
+pub(crate) mod two_way;
 
 use std::fmt;
 use std::path::Path;
@@ -66,11 +66,6 @@ impl Durability {
             Durability::OperatingSystem => "operating_system",
             Durability::Device => "device",
         }
-    }
-
-    /// The class of that name.
-    pub fn from_name(name: &str) -> Option<Durability> {
-        [Durability::Process, Durability::OperatingSystem, Durability::Device].into_iter().find(|c| c.name() == name)
     }
 }
 
@@ -145,6 +140,14 @@ impl Default for EngineOptions {
     }
 }
 
+impl EngineOptions {
+    /// How writes are done, if a benchmark says nothing else. A synced one means nothing without
+    /// the log.
+    pub fn write_mode(&self) -> WriteMode {
+        WriteMode { sync: self.sync, disable_wal: self.disable_wal && !self.sync }
+    }
+}
+
 /// How one write is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteMode {
@@ -199,6 +202,9 @@ impl Capabilities {
         concurrent_writers: false,
         ttl: false,
     };
+
+    /// Atomic batches and iteration both ways, which every engine here has.
+    pub const ORDERED: Capabilities = Capabilities { batch: true, reverse: true, ..Capabilities::NONE };
 }
 
 /// What an adapter says of a database once it is open.
@@ -210,6 +216,8 @@ pub struct Description {
     pub version: String,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// What its writes are worth as it is open.
+    pub durability: Durability,
     /// Name and value of every setting in force, for the report; includes `durability`, `memory`,
     /// `compression`.
     pub settings: Vec<(String, String)>,

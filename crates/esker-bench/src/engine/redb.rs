@@ -32,13 +32,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub const KIND: EngineKind = EngineKind {
     name: "redb",
     title: "redb",
-    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { disable_wal: true, compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("one cache for reading and writing: all of it"),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("test");
 const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 
@@ -46,7 +47,8 @@ fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
 }
 
-fn failed(error: impl std::fmt::Display) -> EngineError {
+/// The line for a person of what redb refused.
+pub(crate) fn failed(error: impl std::fmt::Display) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
 }
 
@@ -177,7 +179,8 @@ impl Redb {
 }
 
 type TestTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
-type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
+/// A table as it was at a moment.
+pub(crate) type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl Engine for Redb {
     fn session(&self) -> Result<Box<dyn Session + '_>> {

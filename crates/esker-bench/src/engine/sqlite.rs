@@ -28,7 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const KIND: EngineKind = EngineKind {
     name: "sqlite",
     title: "SQLite",
-    capabilities: Capabilities { batch: true, reverse: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("no write buffer: all is page cache"),
     open,
     probe: |_| Ok(version()),

@@ -1,8 +1,10 @@
-//! What takes a database to open: closed ones, new ones, and one whose process died.
+//! What takes a database to open: closed ones, new ones, and those whose process died or was killed.
 
 use super::Runner;
-use crate::engine::{Durability, Result};
+use crate::engine::{EngineError, Result};
+use crate::flags::config::Config;
 use crate::process::Consumption;
+use crate::survivors::{self, Order};
 use crate::threads::{Crew, CrewResult};
 use crate::times::{Times, new_histogram};
 use crate::workload::crash;
@@ -61,7 +63,7 @@ impl Runner<'_> {
     /// What the first opening took, with the first lookup, in case the engine has put work off
     /// until then. Then, untimed: is everything there?
     pub(super) fn look_at_recovery(&self, crew: &Crew<'_>) -> Result<CrewResult> {
-        let promised = self.durability()?.unwrap_or(Durability::Process);
+        let promised = self.engine()?.description.durability;
         crew.alone(|worker, session| {
             let (began, start) = (Consumption::begin(), Instant::now());
             worker.key.set(worker.job.num);
@@ -79,6 +81,38 @@ impl Runner<'_> {
                 message: format!("({found} of {sample} sampled entries are there)"),
                 ..CrewResult::default()
             })
+        })
+    }
+
+    /// Has another process put keys until it is killed, and counts which of those that it had
+    /// acknowledged are there.
+    pub(super) fn kill_and_count(&mut self, config: &Config, puts: u64) -> Result<CrewResult> {
+        self.close_engine()?;
+        let order = Order {
+            engine: self.setup.kind.name.into(),
+            options: self.open_options(self.open_synced),
+            directory: self.directory.database(),
+            library: config.libraries.get(self.setup.kind.name).cloned(),
+            key_prefix: config.key_prefix,
+            key_size: config.key_size,
+            value_size: config.value_size,
+            compression_ratio: config.compression_ratio,
+            puts,
+        };
+        let start = Instant::now();
+        let acknowledged = survivors::put_and_kill(&order, self.setup.interrupt)?;
+        let took = start.elapsed();
+        self.open_engine(self.open_synced)
+            .map_err(|error| EngineError(format!("opening after the writer was killed: {error}")))?;
+        let Some(acknowledged) = acknowledged else {
+            return Ok(Times { stopped: true, ..Times::of_one(0, start, took) }.into());
+        };
+        let left = survivors::count(&order, self.engine()?.session()?.as_mut(), acknowledged)?;
+        Ok(CrewResult {
+            times: Times::of_one(acknowledged, start, took),
+            found: Some(left.found),
+            message: format!("({} of {acknowledged} acknowledged puts found, and {} more)", left.found, left.more),
+            ..CrewResult::default()
         })
     }
 }

@@ -29,13 +29,7 @@ use std::ptr;
 pub const KIND: EngineKind = EngineKind {
     name: "kyoto",
     title: "Kyoto Cabinet",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("no write buffer: all is page cache"),
     open,
     probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),

@@ -31,14 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const KIND: EngineKind = EngineKind {
     name: "leveldb",
     title: "LevelDB",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compact: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compact: true, compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::fastest([12, 25, 25]),
     open,
     probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),

@@ -33,13 +33,11 @@ pub const KIND: EngineKind = EngineKind {
     name: NAME,
     title: "RocksDB",
     capabilities: Capabilities {
-        batch: true,
-        reverse: true,
         disable_wal: true,
         compact: true,
         compression: true,
         concurrent_writers: true,
-        ..Capabilities::NONE
+        ..Capabilities::ORDERED
     },
     memory: MemorySplit::fastest([12, 12, 25]),
     open,
