@@ -143,8 +143,8 @@ impl<'a> Runner<'a> {
         self.directory.empty()
     }
 
-    /// Runs one benchmark. Of flags that are not those the engine was opened with, what concerns the
-    /// clients (threads, operations, latencies) is obeyed.
+    /// Runs one benchmark. Of flags that are not those the engine was opened with, what concerns
+    /// the clients (threads, operations, latencies) is obeyed.
     pub fn run(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
         if self.setup.interrupt.is_requested() {
             return Outcome::Interrupted(0);

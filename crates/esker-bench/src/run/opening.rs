@@ -1,4 +1,5 @@
-//! What takes a database to open: closed ones, new ones, and those whose process died or was killed.
+//! What takes a database to open: closed ones, new ones, and those whose process died or was
+//! killed.
 
 use super::Runner;
 use crate::engine::{EngineError, Result};

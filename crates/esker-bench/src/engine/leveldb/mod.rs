@@ -105,8 +105,8 @@ impl Handle {
         unsafe {
             let options = (api.options_create)();
             (api.options_set_create_if_missing)(options, 1);
-            let create = |count: &Box<Comparisons>| (api.comparator_create)(count.state(), release, compare, name_of);
-            let comparator = comparisons.as_ref().map_or(ptr::null_mut(), create);
+            let create = |count: &Comparisons| (api.comparator_create)(count.state(), release, compare, name_of);
+            let comparator = comparisons.as_deref().map_or(ptr::null_mut(), create);
             if counts {
                 (api.options_set_comparator)(options, comparator);
             }
