@@ -1,6 +1,6 @@
 //! `esker bench`: the command line, the engines in turn, the outputs, the exit code.
 
-use crate::engine::{EngineKind, registry};
+use crate::engine::{Description, EngineKind, registry};
 use crate::flags::config::Config;
 use crate::flags::{Given, table};
 use crate::host;
@@ -195,7 +195,7 @@ impl<'a> Bench<'a> {
         self.introduce();
         self.print_header(&runner, name);
         for benchmark in config.benchmarks.iter().filter_map(|name| workload::find(name)) {
-            if !self.take(runner.run(benchmark), name, benchmark.name) {
+            if !self.take(runner.run(benchmark, &config), name, benchmark.name) {
                 break;
             }
         }
@@ -215,13 +215,13 @@ impl<'a> Bench<'a> {
     }
 
     fn print_header(&mut self, runner: &Runner<'_>, name: &str) {
-        let version = runner.version();
+        let Some(Description { version, settings, .. }) = runner.description() else { return };
         // One engine alone prints exactly what db_bench prints.
         if self.config.engines.len() > 1 || self.config.repeat > 1 {
             say(self.out, &format!("Engine:     {name} {version}"));
         }
         eprintln!("Settings:   {name} {version}");
-        for (setting, value) in runner.settings() {
+        for (setting, value) in settings {
             eprintln!("            {setting} = {value}");
         }
         say(self.out, &text::header(&self.config));

@@ -33,7 +33,7 @@ pub mod study_report;
 mod survivors;
 pub mod sweep;
 mod threads;
-mod total;
+mod times;
 mod values;
 pub mod verify;
 mod watch;

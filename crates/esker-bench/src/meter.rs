@@ -13,8 +13,7 @@
 use crate::flags::config::Latency;
 use crate::interrupt::Interrupt;
 use crate::schedule::{Pause, Schedule, Timetable};
-use crate::total::{SERIES_INTERVAL, ThreadTimes, new_histogram};
-use hdrhistogram::Histogram;
+use crate::times::{SERIES_INTERVAL, Times, new_histogram};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -89,7 +88,8 @@ pub struct Meter<'a, C: Clock = Machine> {
     clock: C,
     control: &'a Control,
     latency: Latency,
-    histogram: Option<Histogram<u64>>,
+    /// What has been measured so far, but for the time in which it was.
+    times: Times,
     timetable: Option<Box<Timetable>>,
     started: Instant,
     last: Instant,
@@ -98,23 +98,13 @@ pub struct Meter<'a, C: Clock = Machine> {
     /// Whether `last` is the end of the operation before the current one, so that the current one
     /// can be measured.
     marked: bool,
-    /// What the longest operation that was not measured by itself took at least: the longest mean
-    /// of those between two that were. More than that is not known, and might wrong an engine whose
-    /// operations are slow by turns.
-    longest_not_measured: Duration,
     /// Operations between clock readings where no latencies are taken; adapts to their speed.
     stride: u64,
     next_publish: Instant,
     published: u64,
-    stop: bool,
-    done: u64,
-    bytes: u64,
-    series: Vec<u64>,
     series_counted: u64,
     report_every: u64,
     next_report: u64,
-    /// CPU time that waiting took.
-    spun: Duration,
     /// What lies before the end, and was no part of the benchmark.
     left_out: Duration,
 }
@@ -134,30 +124,24 @@ impl<'a, C: Clock> Meter<'a, C> {
             Latency::Automatic | Latency::Sampled(0 | 1) => Latency::Every,
             other => other,
         };
-        let histogram = (latency != Latency::Off).then(new_histogram);
+        let times = Times { histogram: (latency != Latency::Off).then(new_histogram), ..Times::default() };
         let now = clock.now();
         let mut meter = Meter {
             clock,
             control,
             latency,
-            histogram,
+            times,
             timetable: None,
             started: now,
             last: now,
             next_clock: 1,
             marked: true,
-            longest_not_measured: Duration::ZERO,
             stride: 1,
             next_publish: now,
             published: 0,
-            stop: false,
-            done: 0,
-            bytes: 0,
-            series: Vec::new(),
             series_counted: 0,
             report_every,
             next_report: if report_every == 0 { u64::MAX } else { report_every },
-            spun: Duration::ZERO,
             left_out: Duration::ZERO,
         };
         meter.restart();
@@ -167,7 +151,7 @@ impl<'a, C: Clock> Meter<'a, C> {
     /// The same with operations that start at their times, and the latency of each.
     pub fn with_schedule(mut self, schedule: Schedule) -> Meter<'a, C> {
         (self.latency, self.next_clock, self.marked) = (Latency::Every, 1, true);
-        self.histogram = Some(new_histogram());
+        self.times.histogram = Some(new_histogram());
         self.timetable = Some(Box::new(Timetable::new(schedule, self.started)));
         self.restart();
         self
@@ -176,11 +160,11 @@ impl<'a, C: Clock> Meter<'a, C> {
     /// Sets the start to now: nothing before it counts.
     pub fn restart(&mut self) {
         let now = self.clock.now();
-        self.stop = false;
+        self.times.stopped = false;
         self.started = now;
         self.last = now;
         self.next_publish = now + PUBLISH_INTERVAL;
-        self.longest_not_measured = Duration::ZERO;
+        self.times.longest_not_measured = Duration::ZERO;
         if let Latency::Sampled(every) = self.latency {
             self.next_clock = u64::from(every) - 1;
             self.marked = false;
@@ -194,16 +178,16 @@ impl<'a, C: Clock> Meter<'a, C> {
         if self.timetable.is_some() {
             self.wait_for_start();
         }
-        !self.stop
+        !self.times.stopped
     }
 
     fn wait_for_start(&mut self) {
         let Some(mut timetable) = self.timetable.take() else { return };
-        timetable.turn_to(self.done, self.started);
+        timetable.turn_to(self.times.ops, self.started);
         // Where operations are late, the end of one is the start of the next: no clock is read in
         // between.
         let mut now = self.last;
-        while !self.stop {
+        while !self.times.stopped {
             let pause = timetable.pause(now);
             match pause {
                 Pause::Over => break,
@@ -212,7 +196,7 @@ impl<'a, C: Clock> Meter<'a, C> {
             }
             let before = std::mem::replace(&mut now, self.clock.now());
             if pause == Pause::Spin {
-                self.spun += Some(now - before).filter(|step| *step <= RUNNING).unwrap_or_default();
+                self.times.spun += Some(now - before).filter(|step| *step <= RUNNING).unwrap_or_default();
             }
             if now >= self.next_publish {
                 self.publish(now);
@@ -227,15 +211,15 @@ impl<'a, C: Clock> Meter<'a, C> {
         if now >= self.next_publish {
             self.publish(now);
         }
-        self.stop
+        self.times.stopped
     }
 
     /// Counts one operation of `bytes` as finished.
     #[inline]
     pub fn finished(&mut self, bytes: usize) {
-        self.done += 1;
-        self.bytes += bytes as u64;
-        if self.done >= self.next_clock {
+        self.times.ops += 1;
+        self.times.bytes += bytes as u64;
+        if self.times.ops >= self.next_clock {
             self.read_clock();
         }
     }
@@ -245,10 +229,10 @@ impl<'a, C: Clock> Meter<'a, C> {
         let since = now - self.last;
         let latency = self.timetable.as_mut().map_or(since, |timetable| timetable.finished(now));
         // Without latencies there is no histogram.
-        if let (true, Some(histogram)) = (self.marked, &mut self.histogram) {
+        if let (true, Some(histogram)) = (self.marked, &mut self.times.histogram) {
             histogram.saturating_record(nanoseconds(latency).max(1));
         }
-        self.next_clock = self.done
+        self.next_clock = self.times.ops
             + match self.latency {
                 Latency::Every | Latency::Automatic => 1,
                 Latency::Sampled(every) if self.marked => u64::from(every) - 1,
@@ -259,50 +243,52 @@ impl<'a, C: Clock> Meter<'a, C> {
                 }
             };
         if let Latency::Sampled(every) = self.latency {
+            // More than their mean is not known of those between two that were measured, and might
+            // wrong an engine whose operations are slow by turns.
             if !self.marked {
-                self.longest_not_measured = self.longest_not_measured.max(since / (every - 1));
+                self.times.longest_not_measured = self.times.longest_not_measured.max(since / (every - 1));
             }
             self.marked = !self.marked;
         }
         self.last = now;
-        if now >= self.next_publish || self.done >= self.next_report {
+        if now >= self.next_publish || self.times.ops >= self.next_report {
             self.publish(now);
         }
     }
 
     fn publish(&mut self, now: Instant) {
         let elapsed = now - self.started;
-        self.control.done.fetch_add(self.done - self.published, Ordering::Relaxed);
-        self.published = self.done;
+        self.control.done.fetch_add(self.times.ops - self.published, Ordering::Relaxed);
+        self.published = self.times.ops;
         self.next_publish = now + PUBLISH_INTERVAL;
-        self.stop = self.stop || self.control.should_stop(elapsed);
+        self.times.stopped = self.times.stopped || self.control.should_stop(elapsed);
         self.count_series(elapsed);
-        if self.done >= self.next_report {
+        if self.times.ops >= self.next_report {
             let seconds = elapsed.as_secs_f64();
-            eprintln!("... thread: finished {} operations after {seconds:.1} s", self.done);
-            self.next_report = self.done + self.report_every;
+            eprintln!("... thread: finished {} operations after {seconds:.1} s", self.times.ops);
+            self.next_report = self.times.ops + self.report_every;
         }
     }
 
     fn count_series(&mut self, elapsed: Duration) {
         const LONGEST: usize = 1_000_000;
         let slot = ((elapsed.as_nanos() / SERIES_INTERVAL.as_nanos()) as usize).min(LONGEST);
-        if self.series.len() <= slot {
-            self.series.resize(slot + 1, 0);
+        if self.times.series.len() <= slot {
+            self.times.series.resize(slot + 1, 0);
         }
-        self.series[slot] += self.done - self.series_counted;
-        self.series_counted = self.done;
+        self.times.series[slot] += self.times.ops - self.series_counted;
+        self.series_counted = self.times.ops;
     }
 
     /// Whether the thread should end before its operations are done.
     #[inline]
     pub fn should_stop(&self) -> bool {
-        self.stop
+        self.times.stopped
     }
 
     /// Operations so far.
     pub fn done(&self) -> u64 {
-        self.done
+        self.times.ops
     }
 
     /// Takes the time since `since`, when the thread's operations were done, out of its time: what
@@ -312,22 +298,16 @@ impl<'a, C: Clock> Meter<'a, C> {
     }
 
     /// Ends the timing.
-    pub fn finish(mut self) -> ThreadTimes {
+    pub fn finish(mut self) -> Times {
         let now = self.clock.now();
         let finished = now.checked_sub(self.left_out).unwrap_or(now).max(self.started);
         self.count_series(finished - self.started);
-        self.control.done.fetch_add(self.done - self.published, Ordering::Relaxed);
-        ThreadTimes {
-            longest_not_measured: self.longest_not_measured,
-            started: self.started,
-            finished,
-            ops: self.done,
-            bytes: self.bytes,
-            histogram: self.histogram,
+        self.control.done.fetch_add(self.times.ops - self.published, Ordering::Relaxed);
+        Times {
+            span: Some((self.started, finished)),
+            of_threads: finished - self.started,
             service: self.timetable.map(|timetable| timetable.into_service()),
-            series: self.series,
-            spun: self.spun,
-            stopped: self.stop,
+            ..self.times
         }
     }
 }
@@ -350,10 +330,9 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::total::Total;
     use std::cell::Cell;
 
-    fn run(latency: Latency, ops: u64) -> ThreadTimes {
+    fn run(latency: Latency, ops: u64) -> Times {
         let control = Control::new(&Interrupt::new(), None);
         let mut meter = Meter::new(&control, latency, 0);
         for _ in 0..ops {
@@ -423,7 +402,7 @@ mod tests {
                 clock.pass(if operation == pause_at { Duration::from_millis(300) } else { MICROSECOND });
                 meter.finished(0);
             }
-            Total::of(vec![meter.finish()]).latency().max_us / 1e3
+            meter.finish().latency().max_us / 1e3
         };
         // The 16th, 32nd and so on are measured.
         for (latency, pause_at, expected) in
@@ -448,7 +427,7 @@ mod tests {
                 meter.finished(0);
             }
             let times = meter.finish();
-            let (took, moments) = (times.finished - times.started, clock.moments.get());
+            let (took, moments) = (times.of_threads, clock.moments.get());
             assert_eq!(
                 took,
                 times.spun + 5000 * MICROSECOND + if counts { Duration::ZERO } else { gap * (moments / 10) }
@@ -468,7 +447,7 @@ mod tests {
             meter.finished(0);
         }
         let times = meter.finish();
-        let late = times.finished - times.started - Duration::from_millis(900);
+        let late = times.of_threads - Duration::from_millis(900);
         assert!(late < MICROSECOND, "{late:?}");
         assert!(times.spun < Duration::from_millis(1) && times.spun > Duration::ZERO, "{:?}", times.spun);
     }
@@ -483,7 +462,7 @@ mod tests {
         clock.pass(Duration::from_millis(300));
         meter.leave_out_since(since);
         let times = meter.finish();
-        assert_eq!(times.finished - times.started, 7 * MICROSECOND);
+        assert_eq!(times.of_threads, 7 * MICROSECOND);
     }
 
     /// The operation after which a thread stops whose operations take 100 us each. One that does

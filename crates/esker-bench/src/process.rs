@@ -8,60 +8,44 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-/// CPU seconds of the whole process so far.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CpuTimes {
-    /// In user code.
-    pub user_s: f64,
-    /// In the kernel.
-    pub system_s: f64,
-}
-
-impl CpuTimes {
-    /// Those of now; zero if the kernel does not say.
-    pub fn now() -> CpuTimes {
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return CpuTimes::default() };
-        let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-        CpuTimes { user_s: seconds(usage.user_time()), system_s: seconds(usage.system_time()) }
-    }
-}
-
-/// What a part of a run took of the machine.
+/// What this process took of the machine, as a whole or in a part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Consumption {
-    /// CPU seconds of the whole process.
-    pub cpu: CpuTimes,
+    /// CPU seconds in user code.
+    pub user_s: f64,
+    /// CPU seconds in the kernel.
+    pub system_s: f64,
     /// Peak resident bytes.
     pub rss_peak_bytes: u64,
 }
 
 impl Consumption {
+    /// So far, as the kernel tells it; the peak is that since the last reset.
+    pub fn now() -> Consumption {
+        let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        let usage = getrusage(UsageWho::RUSAGE_SELF);
+        let (user_s, system_s) =
+            usage.map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())));
+        Consumption { user_s, system_s, rss_peak_bytes: peak_memory_bytes() }
+    }
+
+    /// The same, with which a part begins: its peak is a new one.
+    pub fn begin() -> Consumption {
+        reset_peak_memory();
+        Consumption::now()
+    }
+
+    /// Of the part that began with `self`, up to now.
+    pub fn until_now(self) -> Consumption {
+        let now = Consumption::now();
+        let (user_s, system_s) = (now.user_s - self.user_s, now.system_s - self.system_s);
+        Consumption { user_s, system_s, ..now }
+    }
+
     /// Of this part and another.
     pub fn and(self, other: Consumption) -> Consumption {
-        let (user_s, system_s) = (self.cpu.user_s + other.cpu.user_s, self.cpu.system_s + other.cpu.system_s);
-        let rss_peak_bytes = self.rss_peak_bytes.max(other.rss_peak_bytes);
-        Consumption { cpu: CpuTimes { user_s, system_s }, rss_peak_bytes }
-    }
-}
-
-/// Looks at what this process consumes from [`Consuming::start`] on.
-#[derive(Debug)]
-pub struct Consuming {
-    before: CpuTimes,
-}
-
-impl Consuming {
-    /// Starts now.
-    pub fn start() -> Consuming {
-        reset_peak_memory();
-        Consuming { before: CpuTimes::now() }
-    }
-
-    /// Since the start.
-    pub fn so_far(&self) -> Consumption {
-        let (before, now) = (self.before, CpuTimes::now());
-        let cpu = CpuTimes { user_s: now.user_s - before.user_s, system_s: now.system_s - before.system_s };
-        Consumption { cpu, rss_peak_bytes: peak_memory_bytes() }
+        let (user_s, system_s) = (self.user_s + other.user_s, self.system_s + other.system_s);
+        Consumption { user_s, system_s, rss_peak_bytes: self.rss_peak_bytes.max(other.rss_peak_bytes) }
     }
 }
 
@@ -136,13 +120,13 @@ mod tests {
     fn cpu_time_passes_and_memory_is_used() {
         let begun = std::time::Instant::now();
         let goes_on = || begun.elapsed() < std::time::Duration::from_secs(300);
-        let total = |times: CpuTimes| times.user_s + times.system_s;
-        let before = total(CpuTimes::now());
+        let total = |taken: Consumption| taken.user_s + taken.system_s;
+        let before = total(Consumption::now());
         let mut sum = 0u64;
-        while total(CpuTimes::now()) <= before && goes_on() {
+        while total(Consumption::now()) <= before && goes_on() {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        assert!(total(CpuTimes::now()) > before);
+        assert!(total(Consumption::now()) > before);
         reset_peak_memory();
         assert!(peak_memory_bytes() > 100_000);
         // Other tests take and give back memory between two looks.

@@ -27,13 +27,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub const KIND: EngineKind = EngineKind {
     name: NAME,
     title: NAME,
-    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { disable_wal: true, compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("none"),
     open,
     probe: |_| Ok("in memory".into()),
 };
 
-fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Opened> {
     let failed = |error: std::io::Error| EngineError(format!("{}: {error}", directory.display()));
     std::fs::create_dir_all(directory).map_err(failed)?;
     let file = directory.join(FILE);
@@ -50,22 +50,18 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
         name: NAME,
         version: "in memory".into(),
         capabilities: KIND.capabilities,
+        durability: Durability::Process,
         settings: settings.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     };
-    Ok(Box::new(Reference { map, operator: options.merge_operator.clone(), description }))
+    Ok(Opened::new(Reference { map, operator: options.merge_operator.clone() }, description))
 }
 
 struct Reference {
     map: Map,
     operator: Option<String>,
-    description: Description,
 }
 
 impl Engine for Reference {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(ReferenceSession { engine: self }))
     }

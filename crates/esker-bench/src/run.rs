@@ -1,24 +1,20 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
-mod figures;
-mod killed;
 mod opening;
 
 use crate::directory::BenchDirectory;
-use crate::engine::{
-    Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
-};
+use crate::engine::{Counters, Description, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result};
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::pace;
-use crate::process::{self, Consuming};
+use crate::process::{self, Consumption};
 use crate::progress::Display;
 use crate::random::LehmerRandom;
 use crate::record::{Host, Record, SCHEMA_VERSION, Verification};
 use crate::threads::{Crew, CrewResult};
-use crate::total::Total;
+use crate::times::Times;
 use crate::values::ValuePool;
 use crate::verify;
 use crate::verify::differences::Checking;
@@ -26,7 +22,6 @@ use crate::verify::history::{History, Written};
 use crate::watch::Watch;
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
-use figures::{Opened, difference, fill_in, single_result};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
@@ -68,12 +63,12 @@ pub enum Outcome {
 pub struct Runner<'a> {
     setup: Setup<'a>,
     directory: BenchDirectory,
-    engine: Option<Box<dyn Engine>>,
+    engine: Option<Opened>,
     open_synced: bool,
     /// Whether the database was opened for entries that expire.
     open_expiring: bool,
     /// What the first opening took.
-    opened: Opened,
+    opened: (Duration, Consumption),
     threads_created: u64,
     history: History,
 }
@@ -99,7 +94,7 @@ impl<'a> Runner<'a> {
             engine: None,
             open_synced,
             open_expiring: false,
-            opened: Opened::default(),
+            opened: Default::default(),
             threads_created: 0,
             history,
         };
@@ -107,14 +102,9 @@ impl<'a> Runner<'a> {
         Ok(runner)
     }
 
-    /// The engine's version.
-    pub fn version(&self) -> String {
-        self.engine.as_ref().map_or_else(String::new, |engine| engine.description().version.clone())
-    }
-
-    /// What the engine says it runs with.
-    pub fn settings(&self) -> Vec<(String, String)> {
-        self.engine.as_ref().map_or_else(Vec::new, |engine| engine.description().settings.clone())
+    /// What the engine says of itself; `None` if it is not open any more.
+    pub fn description(&self) -> Option<&Description> {
+        self.engine.as_ref().map(|engine| &engine.description)
     }
 
     fn open_options(&self, synced: bool) -> EngineOptions {
@@ -135,11 +125,11 @@ impl<'a> Runner<'a> {
     }
 
     fn close_engine(&mut self) -> Result<()> {
-        self.engine.take().map_or(Ok(()), |engine| engine.close())
+        self.engine.take().map_or(Ok(()), Opened::close)
     }
 
-    fn engine(&self) -> Result<&dyn Engine> {
-        self.engine.as_deref().ok_or_else(|| EngineError("the database is not open".into()))
+    fn engine(&self) -> Result<&Opened> {
+        self.engine.as_ref().ok_or_else(|| EngineError("the database is not open".into()))
     }
 
     /// Closes the engine. The error is one line.
@@ -153,15 +143,9 @@ impl<'a> Runner<'a> {
         self.directory.empty()
     }
 
-    /// Runs one benchmark with the flags of the run.
-    pub fn run(&mut self, benchmark: &Benchmark) -> Outcome {
-        let config = self.setup.config;
-        self.run_with(benchmark, config)
-    }
-
-    /// Runs one benchmark with other flags than those the engine was opened with: what concerns the
-    /// clients (threads, operations, latencies) is obeyed.
-    pub fn run_with(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
+    /// Runs one benchmark. Of flags that are not those the engine was opened with, what concerns
+    /// the clients (threads, operations, latencies) is obeyed.
+    pub fn run(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
         if self.setup.interrupt.is_requested() {
             return Outcome::Interrupted(0);
         }
@@ -195,7 +179,7 @@ impl<'a> Runner<'a> {
             return Ok(if interrupted { Outcome::Interrupted(0) } else { Outcome::Dying });
         }
         let mut record = self.blank_record(benchmark, config)?;
-        let consuming = Consuming::start();
+        let began = Consumption::begin();
         let counters = self.engine()?.counters();
         record.tree_before = self.engine()?.tree();
         let watch = Watch::start(&self.directory);
@@ -204,23 +188,23 @@ impl<'a> Runner<'a> {
         (record.disk_bytes, record.peak_disk_bytes) = (now.disk_bytes, most.disk_bytes);
         let mut result = result?;
         record.short_load = self.history.short_load().map(String::from);
-        let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
-        if result.total.stopped && self.setup.interrupt.is_requested() {
-            return Ok(Outcome::Interrupted(result.total.ops));
+        let consumed = result.consumed.unwrap_or_else(|| began.until_now());
+        if result.times.stopped && self.setup.interrupt.is_requested() {
+            return Ok(Outcome::Interrupted(result.times.ops));
         }
         // What Esker keeps in this process for its next database is no memory of the other
         // engines'.
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
         record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
         record.rss_anonymous_peak_bytes = most.anonymous_bytes.saturating_sub(of_others);
-        record.cpu_user_s = (consumed.cpu.user_s - result.total.spun_s).max(0.0);
-        record.cpu_sys_s = consumed.cpu.system_s;
+        record.cpu_user_s = (consumed.user_s - result.times.spun.as_secs_f64()).max(0.0);
+        record.cpu_sys_s = consumed.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time
         // since it was opened.
         let reopened =
             matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover | Body::Survivors);
         let before = if reopened { Counters::default() } else { counters };
-        record.counters = difference(self.engine()?.counters(), before);
+        record.counters = self.engine()?.counters().since(before);
         record.tree = self.engine()?.tree();
         record.writer_ops_per_sec = result.writer_ops_per_sec;
         record.writer_wanted_per_sec = result.writer_ops_per_sec.and(config.writes_per_second);
@@ -228,12 +212,12 @@ impl<'a> Runner<'a> {
         self.complete_message(&mut result, benchmark, config)?;
         record.found = result.found;
         record.message = result.message;
-        fill_in(&mut record, &result.total);
+        result.times.fill_in(&mut record);
         Ok(Outcome::Row(Box::new(record)))
     }
 
     fn reason_to_skip(&self, benchmark: &Benchmark, config: &Config) -> Result<Option<String>> {
-        let capabilities = self.engine()?.description().capabilities;
+        let capabilities = self.engine()?.description.capabilities;
         if let Body::Check(check) = benchmark.body {
             return Ok(self.history.reason_against(check, self.setup.host.memory_bytes));
         }
@@ -341,7 +325,7 @@ impl<'a> Runner<'a> {
                 let mut written = Written::new(benchmark, config, &job, created);
                 let result = self.crew(benchmark, config, &job, created)?.run()?;
                 if benchmark.writes() {
-                    written.whole = !result.total.stopped;
+                    written.whole = !result.times.stopped;
                     self.history.add(written);
                 }
                 Ok(result)
@@ -353,42 +337,35 @@ impl<'a> Runner<'a> {
     fn check(&self, check: Check, config: &Config) -> Result<CrewResult> {
         let start = Instant::now();
         let checking = Checking {
-            engine: self.engine()?,
+            engine: self.engine()?.engine.as_ref(),
             written: self.history.written(),
             pool: self.setup.pool,
             keys: &KeyBuffer::new(config.key_prefix, config.key_size),
             interrupt: self.setup.interrupt,
         };
         let Some(checked) = checking.run(check)? else {
-            let total = Total { stopped: true, ..Total::default() };
-            return Ok(CrewResult { total, ..CrewResult::default() });
+            return Ok(Times { stopped: true, ..Times::default() }.into());
         };
         if let Some(problem) = checked.problem() {
             return Err(EngineError(problem));
         }
-        let result = single_result(checked.expected, start.elapsed().as_secs_f64());
-        Ok(CrewResult { message: checked.message(), ..result })
+        let times = Times::of_one(checked.expected, start, start.elapsed());
+        Ok(CrewResult { times, message: checked.message(), ..CrewResult::default() })
     }
 
     /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one
     /// line.
     pub fn verification(&self) -> std::result::Result<Option<Verification>, String> {
         let (expiring, interrupt) = (self.open_expiring, self.setup.interrupt);
-        let verified = self.engine().and_then(|engine| verify::content::verify(engine, expiring, interrupt));
+        let verified =
+            self.engine().and_then(|engine| verify::content::verify(engine.engine.as_ref(), expiring, interrupt));
         verified.map_err(one_line)
-    }
-
-    /// What the engine says its writes are worth as it is open now.
-    fn durability(&self) -> Result<Option<Durability>> {
-        let settings = &self.engine()?.description().settings;
-        let class = settings.iter().find(|(name, _)| name == "durability");
-        Ok(class.and_then(|(_, class)| Durability::from_name(class)))
     }
 
     fn time_once(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<CrewResult> {
         let start = Instant::now();
         work(self)?;
-        Ok(single_result(1, start.elapsed().as_secs_f64()))
+        Ok(Times::of_one(1, start, start.elapsed()).into())
     }
 
     /// Waits until background work is done and a moment longer, for files that are removed late:
@@ -401,14 +378,14 @@ impl<'a> Runner<'a> {
     }
 
     fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark, config: &Config) -> Result<()> {
-        let achieved = result.total.ops as f64 / result.total.wall_s.max(1e-9);
+        let achieved = result.times.ops as f64 / result.times.wall_s().max(1e-9);
         let mut add = |text: String| {
             if !result.message.is_empty() {
                 result.message.push(' ');
             }
             result.message.push_str(&text);
         };
-        if benchmark.access == Access::Merge && !self.engine()?.description().capabilities.merge {
+        if benchmark.access == Access::Merge && !self.engine()?.description.capabilities.merge {
             add("(read-modify-write: engine has no merge)".into());
         }
         match config.rate.filter(|_| benchmark.has_rate()) {
@@ -422,8 +399,8 @@ impl<'a> Runner<'a> {
             (Some(rate), Some(wanted)) if pace::kept_up(rate, wanted) => add(format!("(writer: {wanted:.0}/s)")),
             (Some(rate), Some(wanted)) => add(format!("(writer: {rate:.0} of {wanted:.0}/s, did not keep up)")),
         }
-        if result.total.stopped {
-            add(format!("(ended early after {:.1} s)", result.total.wall_s));
+        if result.times.stopped {
+            add(format!("(ended early after {:.1} s)", result.times.wall_s()));
         }
         Ok(())
     }
@@ -433,20 +410,10 @@ impl<'a> Runner<'a> {
         let options = self.open_options(self.open_synced);
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this
         // benchmark.
-        let Description { version, settings, .. } = engine.description().clone();
-        let durability = self.durability()?.filter(|_| benchmark.writes());
-        let single = matches!(
-            benchmark.body,
-            Body::EveryKeyOnce(_)
-                | Body::Compact
-                | Body::Open
-                | Body::Reopen
-                | Body::Create
-                | Body::Recover
-                | Body::Survivors
-                | Body::WaitIdle
-                | Body::Check(_)
-        );
+        let Description { version, settings, durability, .. } = engine.description.clone();
+        let durability = Some(durability).filter(|_| benchmark.writes());
+        let shared =
+            matches!(benchmark.body, Body::Threads(_) | Body::BesideWriter(..) | Body::Crash(_) | Body::Refused(_));
         Ok(Record {
             schema: SCHEMA_VERSION,
             engine: self.setup.kind.name.into(),
@@ -454,7 +421,7 @@ impl<'a> Runner<'a> {
             benchmark: benchmark.name.into(),
             row: benchmark.name.into(),
             repetition: self.setup.repetition,
-            threads: if single { 1 } else { config.threads },
+            threads: if shared { config.threads } else { 1 },
             num: config.num,
             durability,
             options,

@@ -3,7 +3,7 @@
 //! would for the users who wait. (Measuring from when an operation really started leaves these
 //! waits out, which is known as coordinated omission.)
 
-use crate::total::new_histogram;
+use crate::times::new_histogram;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 

@@ -7,7 +7,7 @@
 //! standard output := { count "\n" }            puts acknowledged so far; other lines are an engine's own
 //! ```
 
-use crate::engine::{EngineError, EngineKind, EngineOptions, Result, Session, WriteMode};
+use crate::engine::{EngineError, EngineKind, EngineOptions, Result, Session};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::process::{read_lines, when_input_ends};
@@ -68,10 +68,6 @@ pub struct Survivors {
 impl Order {
     fn key(&self) -> KeyBuffer {
         KeyBuffer::new(self.key_prefix, self.key_size)
-    }
-
-    fn mode(&self) -> WriteMode {
-        WriteMode { sync: self.options.sync, disable_wal: self.options.disable_wal && !self.options.sync }
     }
 }
 
@@ -177,7 +173,7 @@ fn write(kinds: &[EngineKind]) -> std::result::Result<(), String> {
     let mut session = engine.session().map_err(|error| error.to_string())?;
     for number in 0..order.puts.saturating_mul(BEYOND) {
         key.set(number);
-        let put = session.put(key.bytes(), values.slice(order.value_size), order.mode());
+        let put = session.put(key.bytes(), values.slice(order.value_size), order.options.write_mode());
         put.map_err(|error| error.to_string())?;
         if (number + 1) % REPORT_EVERY == 0 || number + 1 == order.puts {
             println!("{}", number + 1);
@@ -192,6 +188,7 @@ fn write(kinds: &[EngineKind]) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::WriteMode;
     use crate::reference;
 
     fn order(directory: &Path) -> Order {
@@ -235,12 +232,5 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let problem = put_and_kill(&order(directory.path()), &Interrupt::new()).unwrap_err();
         assert!(problem.0.contains("after 0 of 100"), "{problem}");
-    }
-
-    #[test]
-    fn the_writer_refuses_what_is_no_order() {
-        let text = serde_json::to_string(&order(Path::new("/x"))).unwrap();
-        assert!(serde_json::from_str::<Order>(&text).is_ok());
-        assert!(serde_json::from_str::<Order>("{}").is_err());
     }
 }

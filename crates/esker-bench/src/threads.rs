@@ -1,7 +1,7 @@
 //! Runs the client threads of one benchmark: they are made ready, start together, and are timed
 //! until the last has finished.
 
-use crate::engine::{Engine, EngineError, Result, Session};
+use crate::engine::{EngineError, Opened, Result, Session};
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
@@ -10,71 +10,22 @@ use crate::process::Consumption;
 use crate::progress::{Display, Progress};
 use crate::random::{KeyGeneration, KeyRandom};
 use crate::schedule::Schedule;
-use crate::total::{ThreadTimes, Total};
+use crate::times::Times;
 use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
 use std::any::Any;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// Holds the threads back until all are ready.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    ready: u32,
-    opened: bool,
-}
-
-impl Gate {
-    /// Called by a thread that is ready; returns when the gate opens.
-    fn pass(&self) {
-        let mut state = self.arrive();
-        while !state.opened {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn arrive(&self) -> MutexGuard<'_, GateState> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ready += 1;
-        self.changed.notify_all();
-        state
-    }
-
-    /// Waits until `threads` are ready and lets them go.
-    fn open_for(&self, threads: u32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.ready < threads {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.opened = true;
-        self.changed.notify_all();
-    }
-}
-
 /// A thread that others wait for, and that may panic: then this tells them on its way out.
 struct Awaited<'a> {
-    gate: &'a Gate,
     control: &'a Control,
     /// Threads that still work, for the writer beside them; `None` for that writer.
     readers_left: Option<&'a AtomicU32>,
-    passed: bool,
-}
-
-impl Awaited<'_> {
-    fn pass_gate(&mut self) {
-        self.passed = true;
-        self.gate.pass();
-    }
 }
 
 impl Drop for Awaited<'_> {
@@ -82,12 +33,24 @@ impl Drop for Awaited<'_> {
         if thread::panicking() {
             self.control.fail();
         }
-        if !self.passed {
-            drop(self.gate.arrive());
-        }
         if let Some(left) = self.readers_left {
             left.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// How the threads of a benchmark start together. Nothing is ever sent: who receives waits until
+/// every thread has dropped its sender, however it came to that.
+struct Start<'a> {
+    ready: Sender<()>,
+    go: &'a OnceLock<()>,
+}
+
+impl Start<'_> {
+    /// The thread is ready; returns when all are.
+    fn wait(self) {
+        drop(self.ready);
+        self.go.wait();
     }
 }
 
@@ -105,7 +68,7 @@ pub struct Crew<'a> {
     /// The benchmark.
     pub benchmark: &'a Benchmark,
     /// The open engine.
-    pub engine: &'a dyn Engine,
+    pub engine: &'a Opened,
     /// Where values come from.
     pub pool: &'a ValuePool,
     /// What each thread does.
@@ -118,11 +81,11 @@ pub struct Crew<'a> {
     pub display: Display,
 }
 
-/// What the threads did.
+/// What the threads did, or what was done without any.
 #[derive(Debug, Default)]
 pub struct CrewResult {
     /// Their counts and times, without the extra writer's.
-    pub total: Total,
+    pub times: Times,
     /// Keys found by the first thread that looked for any.
     pub found: Option<u64>,
     /// What the first thread with something to say said.
@@ -131,6 +94,12 @@ pub struct CrewResult {
     pub writer_ops_per_sec: Option<f64>,
     /// What the timed part consumed, where more was done besides it.
     pub consumed: Option<Consumption>,
+}
+
+impl From<Times> for CrewResult {
+    fn from(times: Times) -> CrewResult {
+        CrewResult { times, ..CrewResult::default() }
+    }
 }
 
 /// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads
@@ -142,7 +111,7 @@ pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u3
     }
 }
 
-type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
+type ThreadResult = Result<(Times, Option<u64>, String)>;
 
 impl Crew<'_> {
     /// How many threads this benchmark creates, an extra writer included: 0 for what db_bench does
@@ -191,19 +160,19 @@ impl Crew<'_> {
         let counted = threads - u32::from(self.is_extra_writer(0));
         self.job.readers_left.store(counted, Ordering::Relaxed);
         let control = Control::new(self.interrupt, self.config.max_seconds.map(Duration::from_secs_f64));
-        let gate = Gate::default();
-        let working = AtomicU32::new(threads);
-        let (sender, finished) = mpsc::channel::<()>();
-        let label = format!("{} {}", self.engine.description().name, self.benchmark.name);
+        let (go, working) = (OnceLock::new(), AtomicU32::new(threads));
+        let ((ready, all_ready), (sender, finished)) = (mpsc::channel(), mpsc::channel());
+        let label = format!("{} {}", self.engine.description.name, self.benchmark.name);
         let results: Vec<ThreadResult> = thread::scope(|scope| {
             let mut handles = Vec::new();
             let mut failure = None;
             for index in 0..threads {
-                let (sender, gate, control, working) = (sender.clone(), &gate, &control, &working);
+                let start = Start { ready: ready.clone(), go: &go };
+                let (sender, control, working) = (sender.clone(), &control, &working);
                 let work = move || {
                     // Dropped when the thread ends, however it ends.
                     let _sender = sender;
-                    self.thread(index, gate, control, working)
+                    self.thread(index, start, control, working)
                 };
                 match thread::Builder::new().spawn_scoped(scope, work) {
                     Ok(handle) => handles.push(handle),
@@ -214,8 +183,9 @@ impl Crew<'_> {
                     }
                 }
             }
-            drop(sender);
-            gate.open_for(handles.len() as u32);
+            drop((ready, sender));
+            let _ = all_ready.recv();
+            let _ = go.set(());
             self.watch(&control, &finished, label, u64::from(counted) * self.job.ops);
             let joined = handles
                 .into_iter()
@@ -265,10 +235,10 @@ impl Crew<'_> {
         }
     }
 
-    fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
+    fn thread(&self, index: u32, start: Start<'_>, control: &Control, working: &AtomicU32) -> ThreadResult {
         let extra_writer = self.is_extra_writer(index);
         let readers_left = (!extra_writer).then_some(&self.job.readers_left);
-        let mut awaited = Awaited { gate, control, readers_left, passed: false };
+        let awaited = Awaited { control, readers_left };
         let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
         let session = self.engine.session();
         let latency = if extra_writer { Latency::Off } else { self.latency() };
@@ -277,7 +247,7 @@ impl Crew<'_> {
             meter = meter.with_schedule(schedule);
         }
         let mut worker = self.worker(index, seed, meter);
-        awaited.pass_gate();
+        start.wait();
         worker.meter.restart();
         let mut result = session.and_then(|mut session| match self.body(index) {
             Some(body) => body(&mut worker, session.as_mut()),
@@ -297,21 +267,18 @@ impl Crew<'_> {
 
     fn add_up(&self, results: Vec<ThreadResult>) -> Result<CrewResult> {
         let mut sum = CrewResult::default();
-        let mut times = Vec::new();
         for (index, result) in results.into_iter().enumerate() {
-            let (time, found, message) = result?;
+            let (times, found, message) = result?;
             if self.is_extra_writer(index as u32) {
-                let seconds = (time.finished - time.started).as_secs_f64();
-                sum.writer_ops_per_sec = Some(time.ops as f64 / seconds.max(1e-9));
+                sum.writer_ops_per_sec = Some(times.ops as f64 / times.wall_s().max(1e-9));
                 continue;
             }
-            times.push(time);
+            sum.times = sum.times.and(times);
             sum.found = sum.found.or(found);
             if sum.message.is_empty() {
                 sum.message = message;
             }
         }
-        sum.total = Total::of(times);
         Ok(sum)
     }
 }

@@ -63,11 +63,7 @@ impl Job {
             keys: config.num,
             value_size: config.value_size,
             batch: 1,
-            // A synced write means nothing without the log.
-            mode: WriteMode {
-                sync: config.options.sync,
-                disable_wal: config.options.disable_wal && !config.options.sync,
-            },
+            mode: config.options.write_mode(),
             merge_operand: config.merge_operand,
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),
@@ -82,47 +78,20 @@ impl Job {
         }
     }
 
-    /// With another number of keys.
-    pub fn keys(mut self, keys: u64) -> Job {
-        self.keys = keys;
-        self
-    }
-
-    /// With batches.
-    pub fn batch(mut self, entries: u64) -> Job {
-        self.batch = entries;
-        self
-    }
-
-    /// With another size of values.
-    pub fn value_size(mut self, bytes: usize) -> Job {
-        self.value_size = bytes;
-        self
-    }
-
-    /// With the keys that a random fill wrote.
-    pub fn filled(mut self, filled: Filled) -> Job {
-        self.filled = Some(filled);
-        self
-    }
-
     /// With some keys more popular than others.
-    pub fn zipfian(mut self) -> Job {
-        self.zipfian = Some(Zipfian::new(self.keys));
-        self
+    pub fn zipfian(self) -> Job {
+        Job { zipfian: Some(Zipfian::new(self.keys)), ..self }
     }
 
     /// With inserts behind the loaded keys, the first with number `base`.
-    pub fn inserting(mut self, base: u64, threads: u32) -> Job {
-        self.inserts = Some(Inserts::new(self.num, base, threads));
-        self
+    pub fn inserting(self, base: u64, threads: u32) -> Job {
+        Job { inserts: Some(Inserts::new(self.num, base, threads)), ..self }
     }
 
     /// With every write waiting for the device. The log stays on: a synced write means nothing
     /// without it.
-    pub fn synced(mut self) -> Job {
-        self.mode = WriteMode { sync: true, disable_wal: false };
-        self
+    pub fn synced(self) -> Job {
+        Job { mode: WriteMode { sync: true, disable_wal: false }, ..self }
     }
 }
 

@@ -5,7 +5,7 @@
 #![cfg(unix)]
 
 use esker_bench::interrupt::Interrupt;
-use esker_bench::record::{Host, Record};
+use esker_bench::record::Record;
 use esker_bench::study::child::perform_in;
 use esker_bench::study::task::{Ended, Event, Step, Task, collect};
 use std::process::Command;
@@ -16,13 +16,9 @@ fn task() -> Task {
         engine: "esker".into(),
         repetition: 2,
         flags: [("num".to_string(), "1000".to_string())].into(),
-        libraries: Default::default(),
         memory: Some(8 << 20),
-        host: Host::default(),
         steps: vec![Step::new("fillseq", Some("fillseq"))],
-        budget: None,
-        keep: false,
-        verify: false,
+        ..Task::default()
     }
 }
 

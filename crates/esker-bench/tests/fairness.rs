@@ -40,13 +40,9 @@ fn finished(engine: &str) -> Finished {
         engine: engine.into(),
         repetition: 1,
         flags: Default::default(),
-        libraries: Default::default(),
-        memory: None,
-        host: Host::default(),
         steps: vec![Step::new("fillrandom", Some("fillrandom"))],
-        budget: None,
-        keep: false,
         verify: true,
+        ..Task::default()
     };
     let cell = Cell {
         experiment: "baseline".into(),

@@ -4,10 +4,7 @@
 
 use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
-use esker_bench::progress::Display;
-use esker_bench::record::Host;
 use esker_bench::reference;
-use esker_bench::study::child::Place;
 use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
 use esker_bench::study::task::{Step, Task};
 use std::collections::BTreeMap;
@@ -25,13 +22,10 @@ fn task(steps: &[&str], keep: bool, existing: bool) -> Task {
         engine: String::new(),
         repetition: 1,
         flags,
-        libraries: BTreeMap::new(),
-        memory: None,
-        host: Host::default(),
         steps: steps.iter().map(|name| Step::new(name, Some(name))).collect(),
-        budget: None,
         keep,
         verify: false,
+        ..Task::default()
     }
 }
 
@@ -52,14 +46,7 @@ fn plan(cells: Vec<Cell>) -> Plan {
 
 fn perform(plan: &Plan, run: &Path, kinds: &[EngineKind], db: &Path) -> Result<Ending, String> {
     let directory = RunDirectory::create_or_resume(run, plan)?;
-    let execution = Execution {
-        kinds,
-        libraries: BTreeMap::new(),
-        db: db.to_path_buf(),
-        interrupt: Interrupt::new(),
-        display: Display::Hidden,
-        place: Place::Here,
-    };
+    let execution = Execution { db: db.to_path_buf(), ..Execution::here(kinds, Interrupt::new()) };
     execute(plan, &directory, &execution)
 }
 
@@ -174,14 +161,7 @@ fn an_interrupted_cell_is_not_kept() {
     let directory = RunDirectory::create_or_resume(&base.path().join("run"), &plan).unwrap();
     let interrupt = Interrupt::new();
     interrupt.request();
-    let execution = Execution {
-        kinds: &[reference::KIND],
-        libraries: BTreeMap::new(),
-        db: base.path().join("db"),
-        interrupt,
-        display: Display::Hidden,
-        place: Place::Here,
-    };
+    let execution = Execution { db: base.path().join("db"), ..Execution::here(&[reference::KIND], interrupt) };
     assert!(execute(&plan, &directory, &execution).unwrap().interrupted);
     assert!(directory.finished().unwrap().is_empty());
     assert_eq!(directory.load().unwrap().missing, 1);
@@ -206,14 +186,8 @@ fn a_run_that_was_interrupted_goes_on_behind_the_last_cell() {
     let base = tempfile::tempdir().unwrap();
     let plan = plan(vec![cell("reference", 1), cell("lmdb", 2), cell("reference", 3)]);
     let directory = RunDirectory::create_or_resume(&base.path().join("run"), &plan).unwrap();
-    let execution = Execution {
-        kinds: &[reference::KIND, impatient()],
-        libraries: BTreeMap::new(),
-        db: base.path().join("db"),
-        interrupt: Interrupt::new(),
-        display: Display::Hidden,
-        place: Place::Here,
-    };
+    let kinds = [reference::KIND, impatient()];
+    let execution = Execution { db: base.path().join("db"), ..Execution::here(&kinds, Interrupt::new()) };
     *STOP.lock().unwrap() = Some(execution.interrupt.clone());
     let ending = execute(&plan, &directory, &execution).unwrap();
     assert_eq!(ending, Ending { done: 1, interrupted: true, ..Ending::default() });

@@ -4,11 +4,9 @@
 
 use esker_bench::engine::{ENGINES, registry};
 use esker_bench::interrupt::Interrupt;
-use esker_bench::progress::Display;
-use esker_bench::record::Record;
-use esker_bench::study::grid::{Cell, Plan};
+use esker_bench::record::{Host, Record};
+use esker_bench::study::grid::{self, Cell, Execution, Plan};
 use esker_bench::study::planned::Planned;
-use esker_bench::study::task::{Ended, Surroundings, collect};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -26,18 +24,10 @@ fn perform(cell: &Cell, db: &Path) -> Option<Vec<Record>> {
         eprintln!("skipped: {missing}");
         return None;
     }
-    let mut records = Vec::new();
-    let mut task = cell.tasks[0].clone();
-    task.flags.insert("db".into(), db.display().to_string());
-    let around = Surroundings { kind, display: Display::Hidden, interrupt: &Interrupt::new() };
-    let mut ended: Option<Ended> = None;
-    task.perform(&around, &mut |event| {
-        ended = ended.take().or(collect(event, &mut records));
-        Ok(())
-    })
-    .unwrap();
-    assert_eq!(ended, None, "{}", cell.name());
-    Some(records)
+    let execution = Execution { db: db.into(), ..Execution::here(&kinds, Interrupt::new()) };
+    let finished = grid::perform(cell, &execution, &Host::default()).unwrap().finished;
+    assert_eq!(finished.failure, None, "{}", cell.name());
+    Some(finished.records)
 }
 
 fn rows(cell: &Cell) -> Vec<&str> {

@@ -6,15 +6,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::registry;
+use esker_bench::engine::registry::{self, KINDS};
 use esker_bench::filled::Filled;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::progress::Display;
 use esker_bench::random::{KeyGeneration, KeyRandom};
-use esker_bench::record::Record;
-use esker_bench::study::grid::{Cell, Plan};
+use esker_bench::record::{Host, Record};
+use esker_bench::study::grid::{self, Cell, Execution, Plan};
 use esker_bench::study::planned::Planned;
-use esker_bench::study::task::{Ended, Surroundings, collect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -26,23 +24,12 @@ fn planned(arguments: &str, engines: &[&str]) -> Plan {
     Planned::find("memtable").unwrap().plan(&arguments.split(' ').collect::<Vec<_>>(), engines, &[]).unwrap()
 }
 
-/// Does a cell's tasks in this process.
+/// Does a cell in this process.
 fn perform(cell: &Cell, db: &Path) -> Vec<Record> {
-    let kind = registry::find(&cell.engine).unwrap();
-    let mut records = Vec::new();
-    for task in &cell.tasks {
-        let mut task = task.clone();
-        task.flags.insert("db".into(), db.display().to_string());
-        let around = Surroundings { kind: &kind, display: Display::Hidden, interrupt: &Interrupt::new() };
-        let mut ended: Option<Ended> = None;
-        task.perform(&around, &mut |event| {
-            ended = ended.take().or(collect(event, &mut records));
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(ended, None, "{}", cell.name());
-    }
-    records
+    let execution = Execution { db: db.into(), ..Execution::here(&KINDS, Interrupt::new()) };
+    let finished = grid::perform(cell, &execution, &Host::default()).unwrap().finished;
+    assert_eq!(finished.failure, None, "{}", cell.name());
+    finished.records
 }
 
 fn engines_here() -> Vec<&'static str> {

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{
-    Compression, Durability, Engine, EngineKind, EngineOptions, Iteration, Operation, Session, WriteMode, registry,
+    Compression, Durability, Engine, EngineKind, EngineOptions, Iteration, Opened, Operation, Session, WriteMode,
+    registry,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +56,7 @@ fn with_engine(name: &str, test: impl Fn(&EngineKind, &Path)) {
     test(&kind, &directory.0);
 }
 
-fn open(kind: &EngineKind, directory: &Path, options: &EngineOptions) -> Box<dyn Engine> {
+fn open(kind: &EngineKind, directory: &Path, options: &EngineOptions) -> Opened {
     (kind.open)(directory, options, None).unwrap()
 }
 
@@ -231,13 +232,13 @@ fn threads_share(engine: &dyn Engine) {
 fn conforms(kind: &EngineKind, directory: &Path) {
     let options = options("uint64add");
     let engine = open(kind, directory, &options);
-    assert_eq!(engine.description().name, kind.name);
-    assert!(!engine.description().version.is_empty());
-    let settings = engine.description().settings.clone();
+    assert_eq!(engine.description.name, kind.name);
+    assert!(!engine.description.version.is_empty());
+    let settings = engine.description.settings.clone();
     for name in ["durability", "memory", "compression"] {
         assert!(settings.iter().any(|(n, v)| n == name && !v.is_empty()), "{}: no {name}", kind.name);
     }
-    eprintln!("{} {}: {settings:?}", engine.description().name, engine.description().version);
+    eprintln!("{} {}: {settings:?}", engine.description.name, engine.description.version);
     writes_and_reads(&*engine);
     merges(&*engine);
     iterates(&*engine);
@@ -294,9 +295,9 @@ fn variants(kind: &EngineKind, directory: &Path) {
         let mut session = engine.session().unwrap();
         assert_eq!(read(&mut *session, b"k").unwrap(), expected.as_bytes(), "{} {operator}", kind.name);
         drop(session);
-        let settings = engine.description().settings.clone();
+        let settings = engine.description.settings.clone();
         let class = settings.iter().find(|(name, _)| name == "durability").map(|(_, class)| class.as_str());
-        assert!(class.and_then(Durability::from_name).is_some(), "{settings:?}");
+        assert_eq!(class, Some(engine.description.durability.name()), "{settings:?}");
         if kind.name == "esker" {
             assert_eq!(class, Some(["operating_system", "device", "process"][index]), "{settings:?}");
             assert!(settings.contains(&("block_bytes".into(), "4096".into())), "{settings:?}");
@@ -344,8 +345,7 @@ fn survives_its_process(kind: &EngineKind, directory: &Path) {
         .unwrap();
     assert!(!status.success() && status.code().is_none(), "{}: {status}", kind.name);
     let engine = open(kind, directory, &options("uint64add"));
-    let class = engine.description().settings.clone().into_iter().find(|(name, _)| name == "durability").unwrap().1;
-    if class == "process" {
+    if engine.description.durability == Durability::Process {
         eprintln!("{}: claims nothing", kind.name);
         return;
     }

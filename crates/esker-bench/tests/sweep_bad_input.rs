@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{
-    Description, Engine, EngineError, EngineKind, Iteration, Result as EngineResult, Session, WriteMode,
+    Engine, EngineError, EngineKind, Iteration, Opened, Result as EngineResult, Session, WriteMode,
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
@@ -20,7 +20,8 @@ static ROOM: AtomicI64 = AtomicI64::new(0);
 fn small_disk() -> EngineKind {
     EngineKind {
         open: |directory, options, library| {
-            Ok(Box::new(SmallDisk((reference::KIND.open)(directory, options, library)?)))
+            let opened = (reference::KIND.open)(directory, options, library)?;
+            Ok(Opened::new(SmallDisk(opened.engine), opened.description))
         },
         ..reference::KIND
     }
@@ -29,9 +30,6 @@ fn small_disk() -> EngineKind {
 struct SmallDisk(Box<dyn Engine>);
 
 impl Engine for SmallDisk {
-    fn description(&self) -> &Description {
-        self.0.description()
-    }
     fn session(&self) -> EngineResult<Box<dyn Session + '_>> {
         Ok(Box::new(SmallSession(self.0.session()?)))
     }

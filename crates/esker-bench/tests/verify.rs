@@ -5,11 +5,11 @@
 
 use esker_bench::bench::bench_with;
 use esker_bench::engine::{
-    Description, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode, registry,
+    Engine, EngineKind, EngineOptions, Iteration, Opened, Operation, Result, Session, WriteMode, registry,
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
-use esker_bench::record::{Host, Record, Verification};
+use esker_bench::record::{Record, Verification};
 use esker_bench::reference;
 use esker_bench::study::task::{Step, Surroundings, Task, collect};
 use esker_bench::verify::content::verify;
@@ -136,9 +136,6 @@ struct Faulty {
 }
 
 impl Engine for Faulty {
-    fn description(&self) -> &Description {
-        self.inner.description()
-    }
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(FaultySession { engine: self, inner: self.inner.session()? }))
     }
@@ -231,9 +228,9 @@ impl Iteration for FaultyIteration<'_> {
     }
 }
 
-fn faulty(directory: &Path, options: &EngineOptions, fault: Fault) -> Result<Box<dyn Engine>> {
-    let inner = (reference::KIND.open)(directory, options, None)?;
-    Ok(Box::new(Faulty { inner, fault, writes: AtomicU64::new(0) }))
+fn faulty(directory: &Path, options: &EngineOptions, fault: Fault) -> Result<Opened> {
+    let Opened { engine: inner, description } = (reference::KIND.open)(directory, options, None)?;
+    Ok(Opened::new(Faulty { inner, fault, writes: AtomicU64::new(0) }, description))
 }
 
 macro_rules! kind {
@@ -283,13 +280,9 @@ fn task(engine: &str, flags: &[(&str, &str)], steps: Vec<Step>) -> Task {
         engine: engine.into(),
         repetition: 1,
         flags: flags.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-        libraries: Default::default(),
-        memory: None,
-        host: Host::default(),
         steps,
-        budget: None,
-        keep: false,
         verify: true,
+        ..Task::default()
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::settings::{Settings, make_directory};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
-    Result, Session, WriteMode,
+    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Opened, Result,
+    Session, WriteMode,
 };
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -31,7 +31,7 @@ fn only_puts() -> EngineError {
     EngineError(format!("{NAME}: it is no engine and knows nothing but puts"))
 }
 
-fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Opened> {
     make_directory(NAME, directory)?;
     let file = OpenOptions::new().append(true).create(true).open(directory.join("log")).map_err(failed)?;
     let (durability, how) = match options.sync {
@@ -39,19 +39,14 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
         false => (Durability::OperatingSystem, "append"),
     };
     let settings = Settings::new(durability, how, "none".into(), "none");
-    Ok(Box::new(Device { file, description: settings.describe(&KIND, "write and fdatasync".into()) }))
+    Ok(Opened::new(Device { file }, settings.describe(&KIND, "write and fdatasync".into())))
 }
 
 struct Device {
     file: File,
-    description: Description,
 }
 
 impl Engine for Device {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(Appender { file: &self.file, record: Vec::new() }))
     }

@@ -7,8 +7,8 @@
 
 use super::settings::{Settings, number, switch};
 use super::{
-    Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
-    Iteration, MemorySplit, Operation, Result, Session, Tree, WriteMode,
+    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    MemorySplit, Opened, Operation, Result, Session, Tree, WriteMode,
 };
 use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
 use std::path::Path;
@@ -131,12 +131,12 @@ fn keyspace_options(options: &EngineOptions) -> Result<KeyspaceOptions> {
     Ok(keyspace.shared_merge_operator(operator))
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let engine = engine_options(options)?;
     let description = settings(options)?.describe(&KIND, version());
     let db = Db::open(directory, engine).map_err(failed)?;
     let keyspace = db.keyspace("bench", keyspace_options(options)?).map_err(failed)?;
-    Ok(Box::new(Esker { keyspace, description, db }))
+    Ok(Opened::new(Esker { keyspace, db }, description))
 }
 
 fn settings(options: &EngineOptions) -> Result<Settings> {
@@ -185,15 +185,10 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
 
 struct Esker {
     keyspace: Keyspace,
-    description: Description,
     db: Db,
 }
 
 impl Engine for Esker {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(EskerSession { keyspace: self.keyspace.clone(), batch: self.db.batch() }))
     }

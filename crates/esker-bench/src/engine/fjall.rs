@@ -12,8 +12,8 @@ use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, number, refuse_zstd, wait_until_quiet};
 use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
-    Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    MemorySplit, Operation, Result, Session, WriteMode,
+    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Opened, Operation, Result, Session, WriteMode,
 };
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
@@ -27,30 +27,25 @@ use std::time::{Duration, Instant};
 pub const KIND: EngineKind = EngineKind {
     name: "fjall",
     title: "fjall",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compact: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compact: true, compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::fastest([25, 50, 25]),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 
 fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
 }
 
-fn failed(error: fjall::Error) -> EngineError {
+/// The line for a person of what fjall refused.
+pub(crate) fn failed(error: fjall::Error) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     refuse_zstd(NAME, options)?;
     make_directory(NAME, directory)?;
@@ -68,15 +63,15 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     let database = builder.open().map_err(failed)?;
     let keyspace = database.keyspace("test", || keyspace_options(options)).map_err(failed)?;
     let description = settings(options, operator, &database, workers).describe(&KIND, version());
-    Ok(Box::new(Fjall {
+    let engine = Fjall {
         database,
         keyspace,
         directory: directory.to_path_buf(),
         operator,
         locks: KeyLocks::default(),
         manual_persist: options.disable_wal,
-        description,
-    }))
+    };
+    Ok(Opened::new(engine, description))
 }
 
 fn keyspace_options(options: &EngineOptions) -> KeyspaceCreateOptions {
@@ -131,7 +126,6 @@ struct Fjall {
     operator: Option<MergeOperator>,
     locks: KeyLocks,
     manual_persist: bool,
-    description: Description,
 }
 
 impl Fjall {
@@ -148,10 +142,6 @@ impl Fjall {
 }
 
 impl Engine for Fjall {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(FjallSession { engine: self, scratch: Vec::new() }))
     }
@@ -263,9 +253,11 @@ impl Session for FjallSession<'_> {
 }
 
 /// A keyspace as it was at a moment.
-struct Frozen<'s> {
-    snapshot: Snapshot,
-    keyspace: &'s Keyspace,
+pub(crate) struct Frozen<'s> {
+    /// The moment.
+    pub snapshot: Snapshot,
+    /// The keyspace.
+    pub keyspace: &'s Keyspace,
 }
 
 impl Ranges for Frozen<'_> {

@@ -14,7 +14,7 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, switch};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Opened,
     Operation, Result, Session, WriteMode,
 };
 use heed::types::Bytes;
@@ -28,13 +28,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const KIND: EngineKind = EngineKind {
     name: "lmdb",
     title: "LMDB",
-    capabilities: Capabilities { batch: true, reverse: true, ..Capabilities::NONE },
+    capabilities: Capabilities::ORDERED,
     memory: MemorySplit::cache_only("no cache of its own: it maps the file, and the system's page cache comes on top"),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 
 fn version() -> String {
     let version = heed::lmdb_version();
@@ -51,7 +52,7 @@ pub fn failed(error: heed::Error) -> EngineError {
     }
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let page = 1 << 12;
@@ -73,7 +74,8 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     };
     let database = create_database(&env)?;
     let description = settings(options, operator, map, write_map).describe(&KIND, version());
-    Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, description }))
+    let engine = Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator };
+    Ok(Opened::new(engine, description))
 }
 
 /// Opens a database that another program has made, the directory or the file, and changes nothing
@@ -129,14 +131,9 @@ struct Lmdb {
     commits: AtomicU64,
     always_synced: bool,
     operator: Option<MergeOperator>,
-    description: Description,
 }
 
 impl Engine for Lmdb {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(LmdbSession { engine: self, reader: None, scratch: Vec::new() }))
     }
@@ -245,9 +242,7 @@ impl Session for LmdbSession<'_> {
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        let txn = self.engine.env.clone().static_read_txn().map_err(failed)?;
-        let scan = Scan::new(txn, |_| Steps::default());
-        Ok(Box::new(LmdbIteration { database: self.engine.database, scan }))
+        Ok(Box::new(iterate(&self.engine.env, self.engine.database)?))
     }
 }
 
@@ -273,9 +268,16 @@ self_cell!(
     }
 );
 
-struct LmdbIteration {
+/// A scan of a database as it is now.
+pub(crate) struct LmdbIteration {
     database: Database<'static, Bytes, Bytes>,
     scan: Scan,
+}
+
+/// See [`LmdbIteration`].
+pub(crate) fn iterate(env: &Env<WithoutTls>, database: Database<'static, Bytes, Bytes>) -> Result<LmdbIteration> {
+    let txn = env.clone().static_read_txn().map_err(failed)?;
+    Ok(LmdbIteration { database, scan: Scan::new(txn, |_| Steps::default()) })
 }
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);

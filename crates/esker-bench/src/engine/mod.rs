@@ -9,18 +9,18 @@ mod counting;
 pub(crate) mod device;
 mod dynamic;
 pub mod esker;
-mod fjall;
+pub(crate) mod fjall;
 mod kyoto;
 mod leveldb;
 pub(crate) mod lmdb;
 mod locked;
 mod merge;
-mod redb;
+pub(crate) mod redb;
 pub mod registry;
 mod rocksdb;
 mod settings;
 mod sqlite;
-mod two_way;
+pub(crate) mod two_way;
 
 use std::fmt;
 use std::path::Path;
@@ -66,11 +66,6 @@ impl Durability {
             Durability::OperatingSystem => "operating_system",
             Durability::Device => "device",
         }
-    }
-
-    /// The class of that name.
-    pub fn from_name(name: &str) -> Option<Durability> {
-        [Durability::Process, Durability::OperatingSystem, Durability::Device].into_iter().find(|c| c.name() == name)
     }
 }
 
@@ -145,6 +140,14 @@ impl Default for EngineOptions {
     }
 }
 
+impl EngineOptions {
+    /// How writes are done, if a benchmark says nothing else. A synced one means nothing without
+    /// the log.
+    pub fn write_mode(&self) -> WriteMode {
+        WriteMode { sync: self.sync, disable_wal: self.disable_wal && !self.sync }
+    }
+}
+
 /// How one write is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteMode {
@@ -199,6 +202,9 @@ impl Capabilities {
         concurrent_writers: false,
         ttl: false,
     };
+
+    /// Atomic batches and iteration both ways, which every engine here has.
+    pub const ORDERED: Capabilities = Capabilities { batch: true, reverse: true, ..Capabilities::NONE };
 }
 
 /// What an adapter says of a database once it is open.
@@ -210,6 +216,8 @@ pub struct Description {
     pub version: String,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// What its writes are worth as it is open.
+    pub durability: Durability,
     /// Name and value of every setting in force, for the report; includes `durability`, `memory`,
     /// `compression`.
     pub settings: Vec<(String, String)>,
@@ -246,6 +254,26 @@ pub struct Counters {
     pub stall_micros: u64,
 }
 
+impl Counters {
+    /// What was counted since then.
+    pub fn since(self, before: Counters) -> Counters {
+        let counted = |after: Option<u64>, before: Option<u64>| after.map(|a| a.saturating_sub(before.unwrap_or(0)));
+        Counters {
+            comparisons: counted(self.comparisons, before.comparisons),
+            flushes: counted(self.flushes, before.flushes),
+            compactions: counted(self.compactions, before.compactions),
+            files_probed: counted(self.files_probed, before.files_probed),
+            wal_bytes: self.wal_bytes.saturating_sub(before.wal_bytes),
+            flush_bytes: self.flush_bytes.saturating_sub(before.flush_bytes),
+            compaction_bytes: self.compaction_bytes.saturating_sub(before.compaction_bytes),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            cache_hits: self.cache_hits.saturating_sub(before.cache_hits),
+            cache_misses: self.cache_misses.saturating_sub(before.cache_misses),
+            stall_micros: self.stall_micros.saturating_sub(before.stall_micros),
+        }
+    }
+}
+
 /// Records of before comparisons were counted have 0 there, which no counted run with keys has.
 fn zero_is_not_counted<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Option<u64>, D::Error> {
     let number: Option<u64> = serde::Deserialize::deserialize(from)?;
@@ -278,8 +306,6 @@ impl Tree {
 
 /// An open database.
 pub trait Engine: Send + Sync {
-    /// What it says of itself.
-    fn description(&self) -> &Description;
     /// A handle for one client thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
     /// What the original benchmark does inside the timed part after a write benchmark (SQLite's
@@ -311,6 +337,34 @@ pub trait Engine: Send + Sync {
     /// Closes the database and reports what closing reports; nothing where dropping it does.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+/// An open database with what its adapter says of it.
+pub struct Opened {
+    /// The database.
+    pub engine: Box<dyn Engine>,
+    /// What is said of it.
+    pub description: Description,
+}
+
+impl Opened {
+    /// Of an engine of whatever kind.
+    pub fn new(engine: impl Engine + 'static, description: Description) -> Opened {
+        Opened { engine: Box::new(engine), description }
+    }
+
+    /// See [`Engine::close`].
+    pub fn close(self) -> Result<()> {
+        self.engine.close()
+    }
+}
+
+impl std::ops::Deref for Opened {
+    type Target = dyn Engine;
+
+    fn deref(&self) -> &(dyn Engine + 'static) {
+        self.engine.as_ref()
     }
 }
 
@@ -364,7 +418,7 @@ pub trait Iteration {
 
 /// Opens or creates the database in a directory, with the library at the path given with `--lib`,
 /// if there was one.
-pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>;
+pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Opened>;
 
 /// How one engine's share of memory is divided: percent of it for the write buffer; the rest is the
 /// cache.

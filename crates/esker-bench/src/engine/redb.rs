@@ -15,8 +15,8 @@ use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory};
 use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
-    Capabilities, Description, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Opened, Operation, Result,
+    Session, WriteMode,
 };
 use redb::backends::FileBackend;
 use redb::{
@@ -32,13 +32,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub const KIND: EngineKind = EngineKind {
     name: "redb",
     title: "redb",
-    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { disable_wal: true, compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("one cache for reading and writing: all of it"),
     open,
     probe: |_| Ok(version()),
 };
 
-const NAME: &str = KIND.name;
+/// Its name.
+pub(crate) const NAME: &str = KIND.name;
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("test");
 const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 
@@ -46,7 +47,8 @@ fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
 }
 
-fn failed(error: impl std::fmt::Display) -> EngineError {
+/// The line for a person of what redb refused.
+pub(crate) fn failed(error: impl std::fmt::Display) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
 }
 
@@ -85,7 +87,7 @@ impl StorageBackend for LazyBackend {
     }
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let cache = options.cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);
@@ -100,14 +102,14 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     let txn = database.begin_write().map_err(failed)?;
     txn.open_table(TABLE).map_err(failed)?;
     txn.commit().map_err(failed)?;
-    Ok(Box::new(Redb {
+    let engine = Redb {
         database: RwLock::new(database),
         sync,
         commits: AtomicU64::new(0),
         disable_wal: options.disable_wal,
         operator,
-        description: settings(options, operator, cache).describe(&KIND, version()),
-    }))
+    };
+    Ok(Opened::new(engine, settings(options, operator, cache).describe(&KIND, version())))
 }
 
 fn settings(options: &EngineOptions, operator: Option<MergeOperator>, cache: u64) -> Settings {
@@ -134,7 +136,6 @@ struct Redb {
     commits: AtomicU64,
     disable_wal: bool,
     operator: Option<MergeOperator>,
-    description: Description,
 }
 
 impl Redb {
@@ -178,13 +179,10 @@ impl Redb {
 }
 
 type TestTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
-type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
+/// A table as it was at a moment.
+pub(crate) type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl Engine for Redb {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(RedbSession { engine: self, reader: None }))
     }

@@ -38,13 +38,16 @@ pub fn refuse_zstd(engine: &str, options: &EngineOptions) -> Result<()> {
 }
 
 /// The settings of an open engine, in the order in which reports show them.
-#[derive(Debug, Clone, Default)]
-pub struct Settings(Vec<(String, String)>);
+#[derive(Debug, Clone)]
+pub struct Settings {
+    durability: Durability,
+    shown: Vec<(String, String)>,
+}
 
 impl Settings {
     /// Starts with the three that every engine states.
     pub fn new(durability: Durability, how: &str, memory: String, compression: &str) -> Settings {
-        let mut settings = Settings::default();
+        let mut settings = Settings { durability, shown: Vec::new() };
         settings.add("durability", durability.name());
         settings.add("durability_by", how);
         settings.add("memory", memory);
@@ -54,7 +57,7 @@ impl Settings {
 
     /// Adds one.
     pub fn add(&mut self, name: &str, value: impl ToString) {
-        self.0.push((name.to_string(), value.to_string()));
+        self.shown.push((name.to_string(), value.to_string()));
     }
 
     /// Adds how an engine merges that has no merge of its own.
@@ -64,7 +67,8 @@ impl Settings {
 
     /// With the rest of what an adapter says of an open database.
     pub fn describe(self, kind: &EngineKind, version: String) -> Description {
-        Description { name: kind.name, version, capabilities: kind.capabilities, settings: self.0 }
+        let Settings { durability, shown: settings } = self;
+        Description { name: kind.name, version, capabilities: kind.capabilities, durability, settings }
     }
 }
 

@@ -14,7 +14,7 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number, switch};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Opened,
     Operation, Result, Session, WriteMode,
 };
 use rusqlite::functions::FunctionFlags;
@@ -28,7 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const KIND: EngineKind = EngineKind {
     name: "sqlite",
     title: "SQLite",
-    capabilities: Capabilities { batch: true, reverse: true, compact: true, ..Capabilities::NONE },
+    capabilities: Capabilities { compact: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("no write buffer: all is page cache"),
     open,
     probe: |_| Ok(version()),
@@ -153,10 +153,9 @@ impl Shared {
 struct Sqlite {
     shared: Mutex<Shared>,
     operator: Option<MergeOperator>,
-    description: Description,
 }
 
-fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Opened> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let connection = Connection::open(directory.join("dbbench.sqlite3")).map_err(failed)?;
@@ -168,7 +167,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         .map_err(failed)?;
     let mut shared = Shared { prepared, synchronous_full: None };
     shared.set_mode(WriteMode { sync: options.sync, disable_wal: false })?;
-    Ok(Box::new(Sqlite { shared: Mutex::new(shared), operator, description }))
+    Ok(Opened::new(Sqlite { shared: Mutex::new(shared), operator }, description))
 }
 
 /// Issues the pragmas in the order that matters, creates the table, and reads back what came of it.
@@ -251,10 +250,6 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(SqliteSession { engine: self }))
     }

@@ -5,10 +5,10 @@ use super::{Iteration, Result};
 use std::ops::Bound;
 
 /// Where a range begins and ends.
-pub(super) type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+pub(crate) type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// What ranges are taken from: a table or a snapshot.
-pub(super) trait Ranges {
+pub(crate) trait Ranges {
     /// A key or a value, pinned or counted, and not copied.
     type Bytes;
     /// What the engine's ranges yield.
@@ -33,7 +33,7 @@ enum Direction {
 /// The entry at the position, a range with the direction it is walked in, and what that is a range
 /// of. They are dropped in this order: an entry of redb pins its page but not the read transaction,
 /// and a page that is still pinned when its last transaction is over may be freed by the writer.
-pub(super) struct TwoWay<R: Ranges> {
+pub(crate) struct TwoWay<R: Ranges> {
     current: Option<(R::Bytes, R::Bytes)>,
     range: Option<(R::Range, Direction)>,
     of: R,

@@ -1,15 +1,10 @@
 //! fjall.
 
-use super::source::{Place, Source, Take, choose, not_a_database};
-use crate::engine::{EngineError, Result};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable};
-use std::ops::Bound;
-
-const NAME: &str = "fjall";
-
-fn failed(error: impl std::fmt::Display) -> EngineError {
-    EngineError(format!("{NAME}: {error}"))
-}
+use super::source::{Place, Source, Take, choose, not_a_database, read};
+use crate::engine::Result;
+use crate::engine::fjall::{Frozen, NAME, failed};
+use crate::engine::two_way::TwoWay;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
 pub fn open(place: &Place) -> Result<Box<dyn Source>> {
     // It creates what is not there.
@@ -30,14 +25,8 @@ struct Fjall {
 
 impl Source for Fjall {
     fn read(&mut self, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
-        let bounds = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        for pair in self.database.snapshot().range::<&[u8], _>(&self.keyspace, bounds) {
-            let (key, value) = pair.into_inner().map_err(failed)?;
-            if !take(&key, &value) {
-                break;
-            }
-        }
-        Ok(())
+        let frozen = Frozen { snapshot: self.database.snapshot(), keyspace: &self.keyspace };
+        read(&mut TwoWay::new(frozen), after, take)
     }
 
     fn pairs(&mut self) -> Option<u64> {

@@ -1,13 +1,10 @@
 //! LMDB: opened for reading only.
 
-use super::source::{Place, Source, Take, choose, not_a_database};
-use crate::engine::lmdb::{failed, open_for_reading};
+use super::source::{Place, Source, Take, choose, not_a_database, read};
+use crate::engine::lmdb::{NAME, failed, iterate, open_for_reading};
 use crate::engine::{EngineError, Result};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, WithoutTls};
-use std::ops::Bound;
-
-const NAME: &str = "lmdb";
 
 pub fn open(place: &Place) -> Result<Box<dyn Source>> {
     let data = if place.path.is_dir() { place.path.join("data.mdb") } else { place.path.clone() };
@@ -63,15 +60,7 @@ struct Lmdb {
 
 impl Source for Lmdb {
     fn read(&mut self, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
-        let txn = self.env.read_txn().map_err(failed)?;
-        let bounds = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        for pair in self.database.range(&txn, &bounds).map_err(failed)? {
-            let (key, value) = pair.map_err(failed)?;
-            if !take(key, value) {
-                break;
-            }
-        }
-        Ok(())
+        read(&mut iterate(&self.env, self.database)?, after, take)
     }
 
     fn pairs(&mut self) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! LevelDB and RocksDB, through their adapters. They have no opening that is certain to write
 //! nothing: they replay their log and may compact, as when their own program opens them.
 
-use super::source::{Place, Source, Take, not_a_database, refuse_table};
-use crate::engine::{Engine, EngineError, EngineOptions, Result, registry};
+use super::source::{Place, Source, Take, not_a_database, read, refuse_table};
+use crate::engine::{EngineError, EngineOptions, Opened, Result, registry};
 use std::path::Path;
 
 /// What RocksDB keeps beside its tables, and LevelDB does not.
@@ -31,23 +31,12 @@ fn check_directory(name: &str, path: &Path) -> Result<()> {
     }
 }
 
-struct Peer(Box<dyn Engine>);
+struct Peer(Opened);
 
 impl Source for Peer {
     fn read(&mut self, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
         let mut session = self.0.session()?;
-        let mut pairs = session.iterate()?;
-        let mut valid = match after {
-            None => pairs.seek_to_first()?,
-            Some(after) => {
-                let found = pairs.seek(after)?;
-                if found && pairs.key() == after { pairs.next()? } else { found }
-            }
-        };
-        while valid && take(pairs.key(), pairs.value()) {
-            valid = pairs.next()?;
-        }
-        Ok(())
+        read(session.iterate()?.as_mut(), after, take)
     }
 
     fn pairs(&mut self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! What a source is, and what all sources say in the same words.
 
-use crate::engine::{EngineError, Result};
+use crate::engine::{EngineError, Iteration, Result};
 use std::path::{Path, PathBuf};
 
 /// Where the pairs are.
@@ -27,6 +27,21 @@ pub trait Source {
 
     /// How many pairs there are, if the engine knows.
     fn pairs(&mut self) -> Option<u64>;
+}
+
+/// Hands over what an engine's own iterator comes to, as [`Source::read`] does.
+pub fn read(pairs: &mut dyn Iteration, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
+    let mut valid = match after {
+        None => pairs.seek_to_first()?,
+        Some(after) => {
+            let found = pairs.seek(after)?;
+            if found && pairs.key() == after { pairs.next()? } else { found }
+        }
+    };
+    while valid && take(pairs.key(), pairs.value()) {
+        valid = pairs.next()?;
+    }
+    Ok(())
 }
 
 /// What is said of a path that holds no database of the engine.

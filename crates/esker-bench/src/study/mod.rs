@@ -7,7 +7,6 @@ pub mod grid;
 mod memory;
 pub(crate) mod plan;
 pub mod planned;
-mod process;
 pub mod scale;
 pub mod scoreboard;
 pub mod task;

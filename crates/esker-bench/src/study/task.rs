@@ -221,7 +221,7 @@ impl Task {
                 verify(&runner, sink)?;
             }
             let config = step.config(&config, self.limit(step, done, began));
-            match runner.run_with(benchmark, &config) {
+            match runner.run(benchmark, &config) {
                 Outcome::Row(mut record) => {
                     unsettled = step.settle && record.skipped.is_none();
                     if let Some(row) = &step.row {
@@ -257,6 +257,11 @@ impl Task {
         }
         let closed = if self.keep { runner.close() } else { runner.close_and_remove() };
         closed.or_else(|problem| sink(Event::Failed(problem)))
+    }
+
+    /// Whether it works on the database that the one before it left.
+    pub fn continues(&self) -> bool {
+        self.flags.get("use_existing_db").is_some_and(|value| value == "1")
     }
 
     /// Whether the process that does it is to die at its end.

@@ -15,7 +15,7 @@ pub fn job(config: &Config) -> Job {
         return Job::new(config, config.reads);
     }
     let filled = Filled::replay(config.key_generation, config.fill_seed, config.fill_num, config.num);
-    Job::new(config, config.reads).filled(filled)
+    Job { filled: Some(filled), ..Job::new(config, config.reads) }
 }
 
 /// Gets random keys that are there.

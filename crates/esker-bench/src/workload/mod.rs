@@ -150,18 +150,25 @@ fn writes(config: &Config) -> Job {
     Job::new(config, config.writes.unwrap_or(config.num))
 }
 
+fn batches(config: &Config) -> Job {
+    Job { batch: BATCH, ..writes(config) }
+}
+
 fn thousandth_of_writes(config: &Config) -> Job {
     Job::new(config, config.writes.unwrap_or((config.num / 1000).max(1)))
 }
 
 fn hundredth_synced(config: &Config) -> Job {
     let few = (config.num / 100).max(1);
-    Job::new(config, config.writes.unwrap_or(few)).keys(few).synced()
+    Job { keys: few, ..Job::new(config, config.writes.unwrap_or(few)).synced() }
+}
+
+fn large(config: &Config) -> Job {
+    Job { value_size: LARGE_VALUE, ..thousandth_of_writes(config) }
 }
 
 fn large_of_few(config: &Config) -> Job {
-    let few = (config.num / 1000).max(1);
-    thousandth_of_writes(config).keys(few).value_size(LARGE_VALUE)
+    Job { keys: (config.num / 1000).max(1), ..large(config) }
 }
 
 fn reads(config: &Config) -> Job {
@@ -175,7 +182,8 @@ fn updates(config: &Config) -> Job {
 fn merges(config: &Config) -> Job {
     // `--writes` alone sets the operations; db_bench takes the larger of reads and writes, which
     // then is num.
-    Job::new(config, config.writes.unwrap_or(config.reads.max(config.num))).keys(config.merge_keys)
+    let ops = config.writes.unwrap_or(config.reads.max(config.num));
+    Job { keys: config.merge_keys, ..Job::new(config, ops) }
 }
 
 fn thousandth_of_reads(config: &Config) -> Job {
@@ -188,9 +196,7 @@ fn requests(config: &Config) -> Job {
 }
 
 fn counters(config: &Config) -> Job {
-    let mut job = merges(config).value_size(COUNTER).zipfian();
-    job.merge_operand = MergeOperand::One;
-    job
+    Job { value_size: COUNTER, merge_operand: MergeOperand::One, ..merges(config).zipfian() }
 }
 
 fn deletes(config: &Config) -> Job {
@@ -213,11 +219,11 @@ pub const BENCHMARKS: &[Benchmark] = &[
     fill("fillsync", fill::random, |c| thousandth_of_writes(c).synced()),
     fill("fillseqsync", fill::sequential, hundredth_synced),
     fill("fillrandsync", fill::random, hundredth_synced),
-    fill("fillbatch", fill::sequential, |c| writes(c).batch(BATCH)),
-    fill("fillseqbatch", fill::sequential, |c| writes(c).batch(BATCH)),
-    fill("fillrandbatch", fill::random, |c| writes(c).batch(BATCH)),
-    write("overwritebatch", fill::random, |c| writes(c).batch(BATCH)),
-    fill("fill100K", fill::random, |c| thousandth_of_writes(c).value_size(LARGE_VALUE)),
+    fill("fillbatch", fill::sequential, batches),
+    fill("fillseqbatch", fill::sequential, batches),
+    fill("fillrandbatch", fill::random, batches),
+    write("overwritebatch", fill::random, batches),
+    fill("fill100K", fill::random, large),
     fill("fillseq100K", fill::sequential, large_of_few),
     fill("fillrand100K", fill::random, large_of_few),
     scan("readseq", scan::forward, reads),
@@ -225,9 +231,9 @@ pub const BENCHMARKS: &[Benchmark] = &[
     read("readrandom", read::random, reads),
     read("readrandomsmall", read::random, |c| Job::new(c, c.reads / 1000)),
     scan("readseq100K", scan::forward, thousandth_of_reads),
-    read("readrand100K", read::random, |c| thousandth_of_reads(c).keys((c.num / 1000).max(1))),
+    read("readrand100K", read::random, |c| Job { keys: (c.num / 1000).max(1), ..thousandth_of_reads(c) }),
     read("readmissing", read::missing, reads),
-    read("readhot", read::unreported, |c| reads(c).keys(c.num.div_ceil(100))),
+    read("readhot", read::unreported, |c| Job { keys: c.num.div_ceil(100), ..reads(c) }),
     read("readpresent", known::present, known::job),
     read("readabsent", known::absent, known::job),
     read("seekrandom", scan::seek_random, reads),

@@ -1,8 +1,8 @@
 //! The reference engine with something wrong with it: what the benchmarks check must be seen to
 //! fail.
 
-use esker_bench::engine::{Description, Engine, EngineKind, EngineOptions, Iteration, Result, Session, WriteMode};
-use esker_bench::process::CpuTimes;
+use esker_bench::engine::{Engine, EngineKind, EngineOptions, Iteration, Opened, Result, Session, WriteMode};
+use esker_bench::process::Consumption;
 use esker_bench::reference;
 use std::path::Path;
 use std::sync::Mutex;
@@ -47,12 +47,12 @@ pub static LOOKUPS: Mutex<Vec<Moment>> = Mutex::new(Vec::new());
 #[derive(Clone, Copy)]
 pub struct Moment {
     pub at: Instant,
-    pub cpu: CpuTimes,
+    pub cpu: Consumption,
 }
 
 impl Moment {
     pub fn now() -> Moment {
-        Moment { at: Instant::now(), cpu: CpuTimes::now() }
+        Moment { at: Instant::now(), cpu: Consumption::now() }
     }
 }
 
@@ -60,7 +60,7 @@ macro_rules! openers {
     ($($wrong:ident),*) => {
         /// The registry row of the engine; it goes by the reference engine's name.
         pub fn kind(wrong: Wrong) -> EngineKind {
-            $(fn $wrong(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
+            $(fn $wrong(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Opened> {
                 open(Wrong::$wrong, directory, options)
             })*
             let open = match wrong {
@@ -90,24 +90,16 @@ mod opening {
 
 pub use opening::kind;
 
-fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
-    let engine = (reference::KIND.open)(directory, options, None)?;
-    let ttl = matches!(wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
-    let mut description = engine.description().clone();
-    description.capabilities.ttl = ttl;
-    Ok(Box::new(Altered {
-        engine,
-        description,
-        wrong,
-        sessions: AtomicU64::new(0),
-        puts: AtomicU64::new(0),
-        deletes: AtomicU64::new(0),
-    }))
+fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Opened> {
+    let Opened { engine, mut description } = (reference::KIND.open)(directory, options, None)?;
+    description.capabilities.ttl = matches!(wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
+    let altered =
+        Altered { engine, wrong, sessions: AtomicU64::new(0), puts: AtomicU64::new(0), deletes: AtomicU64::new(0) };
+    Ok(Opened::new(altered, description))
 }
 
 struct Altered {
     engine: Box<dyn Engine>,
-    description: Description,
     wrong: Wrong,
     sessions: AtomicU64,
     puts: AtomicU64,
@@ -115,9 +107,6 @@ struct Altered {
 }
 
 impl Engine for Altered {
-    fn description(&self) -> &Description {
-        &self.description
-    }
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         assert!(self.wrong != Wrong::PanicsAtSession || number != 1, "no second session");

@@ -4,9 +4,8 @@ use super::altered::{self, LOOKUPS, Moment, SLOW, Wrong};
 use super::{present, run};
 use esker_bench::engine::{EngineKind, registry};
 use esker_bench::interrupt::Interrupt;
-use esker_bench::process::CpuTimes;
+use esker_bench::process::Consumption;
 use esker_bench::progress::Display;
-use esker_bench::record::Host;
 use esker_bench::reference;
 use esker_bench::study::task::{Step, Surroundings, Task, collect};
 use std::collections::BTreeMap;
@@ -110,13 +109,8 @@ fn recovery_is_the_opening_and_the_first_lookup_only() {
         engine: kind.name.into(),
         repetition: 1,
         flags,
-        libraries: BTreeMap::new(),
-        memory: None,
-        host: Host::default(),
         steps: vec![Step::new("recover", Some("recover"))],
-        budget: None,
-        keep: false,
-        verify: false,
+        ..Task::default()
     };
     let (interrupt, mut records) = (Interrupt::new(), Vec::new());
     let around = Surroundings { kind: &kind, display: Display::Hidden, interrupt: &interrupt };
@@ -134,7 +128,7 @@ fn recovery_is_the_opening_and_the_first_lookup_only() {
     let between = (checked.at - loaded.at).as_secs_f64();
     let wall_s = records[0].wall_s;
     assert!(wall_s >= SLOW.as_secs_f64() && wall_s <= between, "{wall_s} of {between} s");
-    let total = |cpu: CpuTimes| cpu.user_s + cpu.system_s;
+    let total = |cpu: Consumption| cpu.user_s + cpu.system_s;
     let between = total(checked.cpu) - total(loaded.cpu);
     let cpu_s = records[0].cpu_user_s + records[0].cpu_sys_s;
     // The kernel says it in microseconds.

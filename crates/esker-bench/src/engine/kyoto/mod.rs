@@ -17,8 +17,8 @@ use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number, refuse_zstd};
 use super::{
-    Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    MemorySplit, Operation, Result, Session, WriteMode,
+    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Opened, Operation, Result, Session, WriteMode,
 };
 use ffi::Api;
 use std::ffi::{CStr, c_char, c_void};
@@ -29,13 +29,7 @@ use std::ptr;
 pub const KIND: EngineKind = EngineKind {
     name: "kyoto",
     title: "Kyoto Cabinet",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::cache_only("no write buffer: all is page cache"),
     open,
     probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
@@ -52,7 +46,7 @@ fn version(library: &Loaded<Api>) -> String {
     format!("{} TreeDB ({})", number.to_string_lossy(), library.file_name())
 }
 
-fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Opened> {
     let library = dynamic::load(&ffi::LIBRARY, library)?;
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
@@ -72,12 +66,12 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
     let description = settings(options, operator, page, cache).describe(&KIND, version(library));
     // SAFETY: a plain constructor; `Drop` releases the object.
     let db = unsafe { (library.api.kcdbnew)() };
-    let mut database = Kyoto { library, db, open: false, auto_sync: options.sync, operator, description };
+    let mut database = Kyoto { library, db, open: false, auto_sync: options.sync, operator };
     // SAFETY: the object is live and the path zero-terminated.
     let opened = unsafe { (library.api.kcdbopen)(db, path.as_ptr(), mode) };
     database.check(opened)?;
     database.open = true;
-    Ok(Box::new(database))
+    Ok(Opened::new(database, description))
 }
 
 fn settings(options: &EngineOptions, operator: Option<MergeOperator>, page: u64, cache: u64) -> Settings {
@@ -104,7 +98,6 @@ struct Kyoto {
     open: bool,
     auto_sync: bool,
     operator: Option<MergeOperator>,
-    description: Description,
 }
 
 // SAFETY: a Kyoto Cabinet database object may be used from any thread; it locks itself, and error
@@ -151,10 +144,6 @@ impl Drop for Kyoto {
 }
 
 impl Engine for Kyoto {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(KyotoSession { engine: self }))
     }

@@ -17,8 +17,8 @@ use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, refuse_zstd, switch, wait_until_quiet};
 use super::{
-    Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
-    Iteration, MemorySplit, Operation, Result, Session, Tree, WriteMode,
+    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    MemorySplit, Opened, Operation, Result, Session, Tree, WriteMode,
 };
 use ffi::{Api, Base};
 use std::ffi::{CString, c_char};
@@ -31,14 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const KIND: EngineKind = EngineKind {
     name: "leveldb",
     title: "LevelDB",
-    capabilities: Capabilities {
-        batch: true,
-        reverse: true,
-        compact: true,
-        compression: true,
-        concurrent_writers: true,
-        ..Capabilities::NONE
-    },
+    capabilities: Capabilities { compact: true, compression: true, concurrent_writers: true, ..Capabilities::ORDERED },
     memory: MemorySplit::fastest([12, 25, 25]),
     open,
     probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
@@ -62,92 +55,24 @@ fn version(library: &Loaded<Api>) -> String {
     format!("{major}.{minor} ({})", library.file_name())
 }
 
-fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Opened> {
     let library = dynamic::load(&ffi::LIBRARY, library)?;
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
-    let plan = Plan::new(options)?;
-    let mut handle = Handle::new(NAME, &library.api.base);
-    if plan.comparisons {
-        handle.count_comparisons();
-    }
-    let parts = Parts::new(&library.api, handle.options, &plan);
+    let mut handle = Handle::new(NAME, &library.api.base, options)?;
+    let (parts, mut settings) = Parts::configure(&library.api, &handle, options)?;
+    settings.add_merge(operator, "get + put under a lock");
     handle.open(directory)?;
-    Ok(Box::new(LevelDb {
+    let engine = LevelDb {
         handle,
         _parts: parts,
         api: &library.api,
         directory: directory.to_path_buf(),
         operator,
         locks: KeyLocks::default(),
-        description: plan.settings(options, operator).describe(&KIND, version(library)),
         logged_bytes: AtomicU64::new(0),
-    }))
-}
-
-/// `EngineOptions` in LevelDB's terms.
-struct Plan {
-    write_buffer: usize,
-    cache: Option<usize>,
-    block: usize,
-    max_file: Option<usize>,
-    bloom_bits: i32,
-    snappy: bool,
-    open_files: i32,
-    comparisons: bool,
-}
-
-impl Plan {
-    fn new(options: &EngineOptions) -> Result<Plan> {
-        refuse_zstd(NAME, options)?;
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Plan {
-            write_buffer: size(options.write_buffer_bytes).clamp(LEAST_WRITE_BUFFER_BYTES, 1 << 30),
-            cache: options.cache_bytes.map(size),
-            block: size(options.block_bytes),
-            max_file: options.max_file_bytes.map(|bytes| size(bytes).clamp(LEAST_FILE_BYTES, 1 << 30)),
-            bloom_bits: options.bloom_bits.unwrap_or(10).max(-1),
-            snappy: options.compression == Compression::Lz,
-            open_files: if options.open_files == 0 {
-                1000
-            } else {
-                i32::try_from(options.open_files).unwrap_or(i32::MAX)
-            },
-            comparisons: switch(options, "comparisons")?.unwrap_or(false),
-        })
-    }
-
-    /// As a reader of the report needs it: 0 is not what it seems.
-    fn filter(&self) -> String {
-        match self.bloom_bits {
-            0 => "0 (a filter of one probe)".into(),
-            bits if bits < 0 => "none".into(),
-            bits => bits.to_string(),
-        }
-    }
-
-    fn settings(&self, options: &EngineOptions, operator: Option<MergeOperator>) -> Settings {
-        let durability = if options.sync { Durability::Device } else { Durability::OperatingSystem };
-        let how = if options.sync {
-            "WriteOptions::sync: fdatasync of the log"
-        } else {
-            "log handed to write(2) before a put returns"
-        };
-        // LevelDB has at most one immutable memtable beside the active one.
-        let cache = self.cache.unwrap_or(8 << 20);
-        let memory = format!("2 x {} write buffer + {} block cache", self.write_buffer, cache);
-        let mut settings = Settings::new(durability, how, memory, if self.snappy { "snappy" } else { "none" });
-        settings.add("write_buffer_size", self.write_buffer);
-        settings.add("block_cache", cache);
-        settings.add("block_size", self.block);
-        settings.add("max_file_size", self.max_file.map_or("default (2097152)".to_string(), |b| b.to_string()));
-        settings.add("bloom_bits", self.filter());
-        settings.add("comparator", if self.comparisons { "counting" } else { "built in" });
-        settings.add("max_open_files", self.open_files);
-        settings.add("mmap_read", "first 1000 files (fixed)");
-        settings.add_merge(operator, "get + put under a lock");
-        settings
-    }
+    };
+    Ok(Opened::new(engine, settings.describe(&KIND, version(library))))
 }
 
 /// An open database, of LevelDB or of RocksDB. `db` and `comparator` are null or live, `options`
@@ -169,27 +94,29 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Options for a database that is created if it is missing; not open yet.
-    pub(super) fn new(name: &'static str, api: &'static Base) -> Handle {
-        // SAFETY: a plain constructor and a setter on what it made; `Drop` destroys the object.
-        let options = unsafe {
+    /// Options for a database that is created if it is missing, and compares through a function
+    /// that counts if that was requested; not open yet.
+    pub(super) fn new(name: &'static str, api: &'static Base, options: &EngineOptions) -> Result<Handle> {
+        let counts = switch(options, "comparisons")?.unwrap_or(false);
+        let comparisons = counts.then(Comparisons::new);
+        let (release, compare, name_of) = (counting::release, counting::compare, counting::name);
+        // SAFETY: plain constructors, and setters on what they made; `Drop` destroys the options,
+        // and the comparator before the count that it refers to.
+        unsafe {
             let options = (api.options_create)();
             (api.options_set_create_if_missing)(options, 1);
-            options
-        };
-        Handle { name, api, db: ptr::null_mut(), options, comparator: ptr::null_mut(), comparisons: None }
+            let create = |count: &Comparisons| (api.comparator_create)(count.state(), release, compare, name_of);
+            let comparator = comparisons.as_deref().map_or(ptr::null_mut(), create);
+            if counts {
+                (api.options_set_comparator)(options, comparator);
+            }
+            Ok(Handle { name, api, db: ptr::null_mut(), options, comparator, comparisons })
+        }
     }
 
-    /// Makes the database compare through a function that counts; to be called before it is opened.
-    pub(super) fn count_comparisons(&mut self) {
-        let comparisons = self.comparisons.insert(Comparisons::new());
-        let (release, compare, name) = (counting::release, counting::compare, counting::name);
-        // SAFETY: the options are live; the count lives as long as `self`, whose `Drop` destroys
-        // the comparator before it.
-        unsafe {
-            self.comparator = (self.api.comparator_create)(comparisons.state(), release, compare, name);
-            (self.api.options_set_comparator)(self.options, self.comparator);
-        }
+    /// What compares keys, for the report.
+    pub(super) fn comparator(&self) -> &'static str {
+        if self.comparisons.is_some() { "counting" } else { "built in" }
     }
 
     /// Opens it as the options say.
@@ -439,29 +366,61 @@ struct Parts {
 }
 
 impl Parts {
-    /// Sets the options of a plan, with what they refer to.
-    fn new(api: &'static Api, options: *mut ffi::DbOptions, plan: &Plan) -> Parts {
-        let base = &api.base;
+    /// Sets what was requested, with what it refers to; the settings for the report.
+    fn configure(api: &'static Api, handle: &Handle, options: &EngineOptions) -> Result<(Parts, Settings)> {
+        refuse_zstd(NAME, options)?;
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let write_buffer = size(options.write_buffer_bytes).clamp(LEAST_WRITE_BUFFER_BYTES, 1 << 30);
+        let max_file = options.max_file_bytes.map(|bytes| size(bytes).clamp(LEAST_FILE_BYTES, 1 << 30));
+        let bloom_bits = options.bloom_bits.unwrap_or(10).max(-1);
+        let snappy = options.compression == Compression::Lz;
+        let open_files =
+            if options.open_files == 0 { 1000 } else { i32::try_from(options.open_files).unwrap_or(i32::MAX) };
         let mut parts = Parts { api, cache: ptr::null_mut(), filter: ptr::null_mut() };
+        let (base, set) = (&api.base, handle.options);
         // SAFETY: plain constructors, and setters on live options; `Drop` destroys what is made.
         unsafe {
-            (base.options_set_write_buffer_size)(options, plan.write_buffer);
-            (api.leveldb_options_set_block_size)(options, plan.block);
-            (base.options_set_max_open_files)(options, plan.open_files);
-            (base.options_set_compression)(options, i32::from(plan.snappy));
-            if let Some(bytes) = plan.max_file {
-                (api.leveldb_options_set_max_file_size)(options, bytes);
+            (base.options_set_write_buffer_size)(set, write_buffer);
+            (api.leveldb_options_set_block_size)(set, size(options.block_bytes));
+            (base.options_set_max_open_files)(set, open_files);
+            (base.options_set_compression)(set, i32::from(snappy));
+            if let Some(bytes) = max_file {
+                (api.leveldb_options_set_max_file_size)(set, bytes);
             }
-            if let Some(bytes) = plan.cache {
-                parts.cache = (base.cache_create_lru)(bytes);
-                (api.leveldb_options_set_cache)(options, parts.cache);
+            if let Some(bytes) = options.cache_bytes {
+                parts.cache = (base.cache_create_lru)(size(bytes));
+                (api.leveldb_options_set_cache)(set, parts.cache);
             }
-            if plan.bloom_bits >= 0 {
-                parts.filter = (api.leveldb_filterpolicy_create_bloom)(plan.bloom_bits);
-                (api.leveldb_options_set_filter_policy)(options, parts.filter);
+            if bloom_bits >= 0 {
+                parts.filter = (api.leveldb_filterpolicy_create_bloom)(bloom_bits);
+                (api.leveldb_options_set_filter_policy)(set, parts.filter);
             }
         }
-        parts
+        let (durability, how) = match options.sync {
+            true => (Durability::Device, "WriteOptions::sync: fdatasync of the log"),
+            false => (Durability::OperatingSystem, "log handed to write(2) before a put returns"),
+        };
+        // LevelDB has at most one immutable memtable beside the active one.
+        let cache = options.cache_bytes.unwrap_or(8 << 20);
+        let memory = format!("2 x {write_buffer} write buffer + {cache} block cache");
+        let mut settings = Settings::new(durability, how, memory, if snappy { "snappy" } else { "none" });
+        settings.add("write_buffer_size", write_buffer);
+        settings.add("block_cache", cache);
+        settings.add("block_size", options.block_bytes);
+        settings.add("max_file_size", max_file.map_or("default (2097152)".to_string(), |bytes| bytes.to_string()));
+        // As a reader of the report needs it: 0 is not what it seems.
+        settings.add(
+            "bloom_bits",
+            match bloom_bits {
+                0 => "0 (a filter of one probe)".into(),
+                bits if bits < 0 => "none".into(),
+                bits => bits.to_string(),
+            },
+        );
+        settings.add("comparator", handle.comparator());
+        settings.add("max_open_files", open_files);
+        settings.add("mmap_read", "first 1000 files (fixed)");
+        Ok((parts, settings))
     }
 }
 
@@ -488,7 +447,6 @@ struct LevelDb {
     directory: PathBuf,
     operator: Option<MergeOperator>,
     locks: KeyLocks,
-    description: Description,
     /// What sessions that have ended gave to the log.
     logged_bytes: AtomicU64,
 }
@@ -499,10 +457,6 @@ unsafe impl Send for Parts {}
 unsafe impl Sync for Parts {}
 
 impl Engine for LevelDb {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let client = Client::new(&self.handle);
         Ok(Box::new(LevelDbSession { engine: self, client, scratch: Vec::new(), logged_bytes: 0 }))

@@ -6,7 +6,7 @@ use super::ffi::{self, Api};
 use crate::engine::dynamic::{Loaded, bytes};
 use crate::engine::leveldb::{Client, Handle};
 use crate::engine::merge::{MergeOperator, no_operator};
-use crate::engine::{Description, Iteration, Operation, Result, Session, WriteMode};
+use crate::engine::{Iteration, Operation, Result, Session, WriteMode};
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,6 @@ pub struct RocksDb {
     pub(super) levels: i32,
     /// Data blocks that sessions looked at, those still open not included.
     pub(super) blocks_searched: AtomicU64,
-    pub(super) description: Description,
 }
 
 impl RocksDb {

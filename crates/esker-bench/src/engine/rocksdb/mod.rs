@@ -14,14 +14,13 @@ mod plan;
 use super::dynamic::{self, Loaded, take_string};
 use super::leveldb::Handle;
 use super::merge::MergeOperator;
-use super::settings::{make_directory, wait_until_quiet};
+use super::settings::{make_directory, switch, wait_until_quiet};
 use super::{
-    Capabilities, Counters, Description, Engine, EngineError, EngineKind, EngineOptions, MemorySplit, Result, Session,
-    Tree,
+    Capabilities, Compression, Counters, Engine, EngineError, EngineKind, EngineOptions, MemorySplit, Opened, Result,
+    Session, Tree,
 };
 use database::{NAME, RocksDb, RocksDbSession};
 use ffi::Api;
-use plan::Plan;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,13 +33,11 @@ pub const KIND: EngineKind = EngineKind {
     name: NAME,
     title: "RocksDB",
     capabilities: Capabilities {
-        batch: true,
-        reverse: true,
         disable_wal: true,
         compact: true,
         compression: true,
         concurrent_writers: true,
-        ..Capabilities::NONE
+        ..Capabilities::ORDERED
     },
     memory: MemorySplit::fastest([12, 12, 25]),
     open,
@@ -66,15 +63,14 @@ fn recorded_version(directory: &Path) -> Option<String> {
     text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version=").map(str::to_string))
 }
 
-fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
+fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Opened> {
     let library = dynamic::load(&ffi::LIBRARY, library)?;
-    let plan = Plan::new(options, &library.api)?;
-    make_directory(NAME, directory)?;
-    let kinds: &[(i32, &str)] = if plan.compress { &LZ_KINDS } else { &[(0, "none")] };
+    let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
+    let codecs = if options.compression == Compression::None { &[(0, "none")][..] } else { &LZ_KINDS };
     let mut failure = EngineError(format!("{NAME}: no compression to try"));
-    for (kind, compression) in kinds {
-        match open_with(directory, &plan, library, *kind, compression) {
-            Ok(database) => return Ok(Box::new(database)),
+    for codec in codecs {
+        match open_with(directory, options, library, operator, *codec) {
+            Ok(opened) => return Ok(opened),
             // A build without this codec says so at open; anything else is a real failure.
             Err(e) if e.0.contains("not linked") => failure = e,
             Err(e) => return Err(e),
@@ -85,21 +81,16 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
 
 fn open_with(
     directory: &Path,
-    plan: &Plan,
+    options: &EngineOptions,
     library: &'static Loaded<Api>,
-    kind: i32,
-    compression: &str,
-) -> Result<RocksDb> {
+    operator: Option<MergeOperator>,
+    codec: (i32, &str),
+) -> Result<Opened> {
     let api = &library.api;
-    let mut handle = Handle::new(NAME, &api.base);
-    if plan.comparisons {
-        handle.count_comparisons();
-    }
+    let mut handle = Handle::new(NAME, &api.base, options)?;
     // SAFETY: the options are live.
-    unsafe {
-        plan.apply(api, handle.options);
-        plan.apply_compression(api, handle.options, kind)?;
-        match plan.operator {
+    let mut settings = unsafe {
+        match operator {
             None => {}
             Some(MergeOperator::UInt64Add) => (api.rocksdb_options_set_uint64add_merge_operator)(handle.options),
             Some(operator) => {
@@ -109,24 +100,28 @@ fn open_with(
                 (api.rocksdb_options_set_merge_operator)(handle.options, operator);
             }
         }
-    }
+        plan::apply(api, handle.options, options, codec)?
+    };
+    settings.add("comparator", handle.comparator());
+    settings.add("merge", operator.map_or("none", MergeOperator::name));
+    make_directory(NAME, directory)?;
     handle.open(directory)?;
-    let mut database = RocksDb {
+    let mut description = settings.describe(&KIND, version(library));
+    description.capabilities.merge = operator.is_some();
+    if let Some(number) = recorded_version(directory) {
+        description.version = format!("{number} ({})", library.file_name());
+    }
+    let engine = RocksDb {
         handle,
         library,
         directory: directory.to_path_buf(),
-        operator: plan.operator,
-        disable_wal: plan.disable_wal,
-        statistics: plan.statistics,
-        levels: plan.levels(),
+        operator,
+        disable_wal: options.disable_wal,
+        statistics: switch(options, "statistics")?.unwrap_or(false),
+        levels: plan::levels(options)?,
         blocks_searched: AtomicU64::new(0),
-        description: plan.settings(compression).describe(&KIND, version(library)),
     };
-    database.description.capabilities.merge = plan.operator.is_some();
-    if let Some(number) = recorded_version(directory) {
-        database.description.version = format!("{number} ({})", library.file_name());
-    }
-    Ok(database)
+    Ok(Opened::new(engine, description))
 }
 
 impl RocksDb {
@@ -136,10 +131,6 @@ impl RocksDb {
 }
 
 impl Engine for RocksDb {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(RocksDbSession::new(self)))
     }

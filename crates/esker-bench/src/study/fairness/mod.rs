@@ -19,12 +19,11 @@
 mod content;
 mod lookups;
 mod memory;
-mod played;
 mod rules;
 mod violation;
 
 use crate::study::grid::Finished;
-use played::Played;
+use lookups::Played;
 use std::collections::BTreeMap;
 use violation::Member;
 

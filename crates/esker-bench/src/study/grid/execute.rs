@@ -78,10 +78,11 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     for (index, cell) in todo.iter().enumerate() {
         let left = estimate.remaining(&todo[index..]).map_or(String::new(), |left| format!(", {left}"));
         eprintln!("[{}/{}{left}] {}", ending.kept + index + 1, plan.cells.len(), cell.name());
-        let Some(finished) = perform(cell, execution, &host)?.finished(cell, &host) else {
+        let Performed { finished, interrupted } = perform(cell, execution, &host)?;
+        if interrupted {
             ending.interrupted = true;
             break;
-        };
+        }
         directory.keep(&finished)?;
         estimate.learn(&finished);
         match &finished.failure {
@@ -118,50 +119,45 @@ fn is_of_others(finished: &Finished, host: &Host) -> bool {
     (&finished.host.esker_build, &finished.host.cpu) != (&host.esker_build, &host.cpu)
 }
 
-/// What a cell has measured, and how it ended.
+/// What became of a cell.
 pub struct Performed {
-    /// Its rows, also those of a cell that ended early.
-    pub records: Vec<Record>,
-    ended: Option<Ended>,
-    seconds: f64,
-}
-
-impl Performed {
-    /// As it is kept; `None` if it was interrupted, for then nothing of it is.
-    pub fn finished(self, cell: &Cell, host: &Host) -> Option<Finished> {
-        let failure = match self.ended {
-            Some(Ended::Interrupted) => return None,
-            Some(Ended::Failed(problem)) => Some(problem),
-            None => None,
-        };
-        Some(Finished {
-            schema: SCHEMA,
-            cell: cell.clone(),
-            records: self.records,
-            failure,
-            seconds: self.seconds,
-            host: host.clone(),
-            finished_unix_s: host::unix_seconds(),
-        })
-    }
+    /// As it is kept, also if it ended early.
+    pub finished: Finished,
+    /// Whether it was interrupted: then nothing of it is kept.
+    pub interrupted: bool,
 }
 
 /// Does one cell. However it ends, its database is removed: the next process that would have done
 /// so may never come.
 pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
-    let performed = perform_tasks(cell, execution, host);
+    let start = Instant::now();
+    let done = perform_tasks(cell, execution, host);
     let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
-    let performed = performed?;
-    emptied.map(|()| performed)
+    let (records, ended) = done?;
+    emptied?;
+    let interrupted = execution.interrupt.is_requested() || ended == Some(Ended::Interrupted);
+    let failure = match ended {
+        Some(Ended::Failed(problem)) => Some(problem),
+        Some(Ended::Interrupted) | None => None,
+    };
+    let finished = Finished {
+        schema: SCHEMA,
+        cell: cell.clone(),
+        records,
+        failure,
+        seconds: start.elapsed().as_secs_f64(),
+        host: host.clone(),
+        finished_unix_s: host::unix_seconds(),
+    };
+    Ok(Performed { finished, interrupted })
 }
 
-fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
-    let start = Instant::now();
+/// The rows of all tasks, or of those up to one that ended early.
+fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<(Vec<Record>, Option<Ended>), String> {
     let kind = execution.kinds.iter().find(|kind| kind.name == cell.engine);
     let kind = kind.ok_or_else(|| format!("this build does not have the engine {}", cell.engine))?;
     let around = Surroundings { kind, display: execution.display, interrupt: &execution.interrupt };
-    let mut records: Vec<Record> = Vec::new();
-    let mut ended = None;
+    let (mut records, mut ended) = (Vec::new(), None);
     for task in &cell.tasks {
         let mut task = task.clone();
         task.engine.clone_from(&cell.engine);
@@ -177,10 +173,7 @@ fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<
             break;
         }
     }
-    if execution.interrupt.is_requested() {
-        ended = Some(Ended::Interrupted);
-    }
-    Ok(Performed { records, ended, seconds: start.elapsed().as_secs_f64() })
+    Ok((records, ended))
 }
 
 /// How long cells take, learned from those that were done: of the same experiment and engine, if

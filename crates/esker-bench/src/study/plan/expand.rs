@@ -6,11 +6,12 @@ use super::file::{AxisTable, AxisValue, EngineTable, ExperimentTable, Numbers, P
 use super::problem::Problem;
 use super::step::Steps;
 use super::values::{Values, find_flag, set_flags, value};
+use crate::engine::device;
 use crate::flags::table::Flag;
 use crate::study::grid::{Cell, Plan};
-use crate::study::process::{Process, tasks};
+use crate::study::task::Task;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// More than anybody means.
@@ -252,28 +253,31 @@ impl Expansion<'_> {
         }
         let said = point.chosen.iter().filter(|(axis, _)| axis.said);
         variables.extend(said.map(|(axis, value)| (axis.name.to_owned(), value.shown.trim().to_owned())));
-        let (mut processes, mut places, mut rows) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut tasks, mut places, mut rows) = (Vec::new(), Vec::new(), BTreeSet::new());
         for table in &experiment.processes {
             if table.when.as_ref().map_or(Ok(true), |when| holds(when, &point.names)).map_err(somewhere)? {
-                processes.push(self.process(table, engine, &flags, &point.names, processes.is_empty(), &mut rows)?);
+                tasks.push(self.task(table, engine, &flags, &point.names, tasks.is_empty(), &mut rows)?);
                 places.push(table.benchmarks.span());
             }
         }
-        let mut cell = Cell {
+        let memory = experiment.memory.as_ref().map(|memory| evaluate(memory, &point.names));
+        let memory = memory.transpose().map_err(somewhere)?.filter(|bytes| !bytes.is_nan()).map(|bytes| bytes as u64);
+        let verifies = self.file.study.as_ref().is_none_or(|study| study.verifies);
+        let kept: Vec<bool> = tasks.iter().skip(1).map(Task::continues).chain([false]).collect();
+        for (task, keep) in tasks.iter_mut().zip(kept) {
+            // A database stays for as long as the next process continues with it. Only at its end:
+            // the look at everything warms caches. The bare device holds nothing to look at.
+            (task.keep, task.verify) = (keep, verifies && !keep && engine != device::NAME);
+            (task.repetition, task.memory) = (repetition, memory);
+        }
+        let cell = Cell {
             experiment: experiment.name.clone(),
             engine: engine.to_owned(),
             variant: of_engine.map_or(String::new(), |table| table.variant.clone()),
             variables: variables.into_iter().collect(),
             repetition,
-            tasks: tasks(engine, repetition, processes),
+            tasks,
         };
-        if self.file.study.as_ref().is_some_and(|study| !study.verifies) {
-            cell.tasks.iter_mut().for_each(|task| task.verify = false);
-        }
-        if let Some(memory) = &experiment.memory {
-            let bytes = evaluate(memory, &point.names).map_err(somewhere)?;
-            cell.tasks.iter_mut().for_each(|task| task.memory = (!bytes.is_nan()).then_some(bytes as u64));
-        }
         if let Some(place) = &point.differs_at {
             for (task, at) in cell.tasks.iter().zip(places) {
                 task.config().map_err(|text| Problem::at(place.clone().unwrap_or(at), text))?;
@@ -306,7 +310,7 @@ impl Expansion<'_> {
         Ok(flags)
     }
 
-    fn process(
+    fn task(
         &self,
         table: &ProcessTable,
         engine: &str,
@@ -314,7 +318,7 @@ impl Expansion<'_> {
         names: &Names,
         is_first: bool,
         rows: &mut BTreeSet<String>,
-    ) -> Result<Process, Problem> {
+    ) -> Result<Task, Problem> {
         let mut flags = common.clone();
         let mut benchmarks = &table.benchmarks;
         for name in &table.like {
@@ -331,7 +335,11 @@ impl Expansion<'_> {
         if steps.is_empty() {
             return Err(Problem::at(table.benchmarks.span(), "`benchmarks` names no benchmark".into()));
         }
-        let flags = flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Process { flags, steps, continues })
+        let names: Vec<&str> = steps.iter().map(|step| step.benchmark.as_str()).collect();
+        let mut flags: BTreeMap<String, String> =
+            flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        flags.insert("benchmarks".into(), names.join(","));
+        flags.insert("use_existing_db".into(), u8::from(continues).to_string());
+        Ok(Task { engine: engine.into(), flags, steps, ..Task::default() })
     }
 }

@@ -62,9 +62,31 @@ fn at_depth(text: &str, names: &Names, depth: u32) -> Result<f64, String> {
         return Err(format!("`{text}` stands for itself"));
     }
     let mut reader = Reader { rest: text.trim(), names, depth };
-    let value = reader.or().map_err(|problem| format!("`{text}`: {problem}"))?;
+    let value = reader.whole().map_err(|problem| format!("`{text}`: {problem}"))?;
     if reader.rest.is_empty() { Ok(value) } else { Err(format!("`{text}`: `{}` is not understood", reader.rest)) }
 }
+
+type Apply = fn(f64, f64) -> f64;
+
+/// The signs between two numbers, with what they do: those of a row bind less than those of the
+/// next. Of a sign that begins like another, the longer one comes first.
+const SIGNS: [&[(&str, Apply)]; 5] = [
+    &[("||", |a, b| truth((a != 0.0) | (b != 0.0)))],
+    &[("&&", |a, b| truth((a != 0.0) & (b != 0.0)))],
+    &[
+        ("==", |a, b| truth(a == b)),
+        ("!=", |a, b| truth(a != b)),
+        ("<=", |a, b| truth(a <= b)),
+        (">=", |a, b| truth(a >= b)),
+        ("<", |a, b| truth(a < b)),
+        (">", |a, b| truth(a > b)),
+    ],
+    &[("+", |a, b| a + b), ("-", |a, b| a - b)],
+    &[("*", |a, b| a * b), ("/", |a, b| a / b)],
+];
+
+/// The row of which there is one sign at the most.
+const ASKED: usize = 2;
 
 struct Reader<'a> {
     rest: &'a str,
@@ -89,62 +111,21 @@ impl<'a> Reader<'a> {
         word
     }
 
-    fn or(&mut self) -> Result<f64, String> {
-        let mut value = self.and()?;
-        while self.take("||") {
-            value = truth((self.and()? != 0.0) | (value != 0.0));
+    /// An operation of this or a later row of [`SIGNS`]; of no row, a factor.
+    fn operation(&mut self, row: usize) -> Result<f64, String> {
+        let Some(signs) = SIGNS.get(row) else { return self.factor() };
+        let mut value = self.operation(row + 1)?;
+        while let Some((_, apply)) = signs.iter().find(|(sign, _)| self.take(sign)) {
+            value = apply(value, self.operation(row + 1)?);
+            if row == ASKED {
+                break;
+            }
         }
         Ok(value)
     }
 
-    fn and(&mut self) -> Result<f64, String> {
-        let mut value = self.asked()?;
-        while self.take("&&") {
-            value = truth((self.asked()? != 0.0) & (value != 0.0));
-        }
-        Ok(value)
-    }
-
-    fn asked(&mut self) -> Result<f64, String> {
-        let left = self.sum()?;
-        // Two characters before one.
-        let signs = ["==", "!=", "<=", ">=", "<", ">"];
-        let Some(sign) = signs.into_iter().find(|sign| self.take(sign)) else { return Ok(left) };
-        let right = self.sum()?;
-        Ok(truth(match sign {
-            "==" => left == right,
-            "!=" => left != right,
-            "<=" => left <= right,
-            ">=" => left >= right,
-            "<" => left < right,
-            _ => left > right,
-        }))
-    }
-
-    fn sum(&mut self) -> Result<f64, String> {
-        let mut value = self.term()?;
-        loop {
-            if self.take("+") {
-                value += self.term()?;
-            } else if self.take("-") {
-                value -= self.term()?;
-            } else {
-                return Ok(value);
-            }
-        }
-    }
-
-    fn term(&mut self) -> Result<f64, String> {
-        let mut value = self.factor()?;
-        loop {
-            if self.take("*") {
-                value *= self.factor()?;
-            } else if self.take("/") {
-                value /= self.factor()?;
-            } else {
-                return Ok(value);
-            }
-        }
+    fn whole(&mut self) -> Result<f64, String> {
+        self.operation(0)
     }
 
     fn factor(&mut self) -> Result<f64, String> {
@@ -155,7 +136,7 @@ impl<'a> Reader<'a> {
             return Ok(truth(self.factor()? == 0.0));
         }
         if self.take("(") {
-            let value = self.or()?;
+            let value = self.whole()?;
             return if self.take(")") { Ok(value) } else { Err("a parenthesis is not closed".into()) };
         }
         if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -181,9 +162,9 @@ impl<'a> Reader<'a> {
     }
 
     fn call(&mut self, function: &str) -> Result<f64, String> {
-        let mut arguments = vec![self.or()?];
+        let mut arguments = vec![self.whole()?];
         while self.take(",") {
-            arguments.push(self.or()?);
+            arguments.push(self.whole()?);
         }
         if !self.take(")") {
             return Err("a parenthesis is not closed".into());

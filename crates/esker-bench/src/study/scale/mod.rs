@@ -3,14 +3,13 @@
 
 mod arguments;
 mod figures;
-mod parts;
 
 use crate::bench::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::host;
 use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record};
-use crate::study::grid::{Execution, GridArguments, Plan, perform};
+use crate::study::grid::{Execution, GridArguments, Performed, Plan, perform};
 use arguments::Part;
 use figures::Figure;
 use serde::Serialize;
@@ -53,14 +52,14 @@ struct Study<'a> {
 
 impl<'a> Study<'a> {
     fn new(arguments: &'a Arguments, mut execution: Execution<'a>) -> Result<Study<'a>, String> {
-        parts::check(arguments)?;
+        arguments::check(arguments)?;
         let (engines, libraries) = (Some(arguments.engines.clone()), arguments.libraries.clone());
         let grid = GridArguments { engines, libraries, ..GridArguments::default() };
         let present = grid.present("esker", execution.kinds)?;
         execution.libraries = present.libraries;
         execution.db = arguments.db.clone().unwrap_or(execution.db);
         let host = host::describe(&execution.db);
-        let plan = parts::plan(arguments, &present.names, host.memory_bytes)?;
+        let plan = arguments::plan(arguments, &present.names, host.memory_bytes)?;
         Ok(Study { arguments, plan, host, execution })
     }
 
@@ -69,19 +68,19 @@ impl<'a> Study<'a> {
         let mut file = LineFile::create(self.arguments.json.as_deref())?;
         file.json(&Line::Machine { host: &self.host })?;
         let mut all_well = true;
-        for part in parts::chosen(self.arguments) {
+        for part in arguments::chosen(self.arguments) {
             let mut records = Vec::new();
             for cell in self.plan.cells.iter().filter(|cell| cell.experiment == part.name()) {
                 if self.execution.interrupt.is_requested() {
                     break;
                 }
                 eprintln!("{}", cell.name());
-                let performed = perform(cell, &self.execution, &self.host)?;
-                for record in &performed.records {
+                let Performed { finished, interrupted } = perform(cell, &self.execution, &self.host)?;
+                for record in &finished.records {
                     file.json(&Line::Row { part, record })?;
                 }
-                records.extend(performed.records.iter().cloned());
-                if let Some(problem) = performed.finished(cell, &self.host).and_then(|finished| finished.failure) {
+                records.extend(finished.records);
+                if let Some(problem) = finished.failure.filter(|_| !interrupted) {
                     eprintln!("{}: {problem}", cell.name());
                     all_well = false;
                 }

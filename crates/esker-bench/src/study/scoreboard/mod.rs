@@ -11,7 +11,7 @@ use crate::flags::config::{engine_names, library};
 use crate::host;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record, Run};
-use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
+use crate::study::grid::{Cell, Execution, Finished, Performed, Plan, RunDirectory, kept_cells, perform};
 use crate::study::memory;
 use crate::study::plan::Wanted;
 use crate::study::task::{Budget, Step};
@@ -80,51 +80,27 @@ pub struct Arguments {
     pub rows_from: Option<PathBuf>,
 }
 
-/// How large the study is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Size {
-    num: u64,
-    repeat: u32,
-    memory: u64,
-    synced_writes: u64,
-    /// Longest time of a row that loads what others read.
-    load_limit: Duration,
-    /// Longest time of any other row.
-    row_limit: Duration,
-    /// Time for everything.
-    budget: Option<Duration>,
-}
+/// Time for everything of a quick study.
+const QUICK_BUDGET: Duration = Duration::from_secs(160);
 
-impl Size {
-    fn new(arguments: &Arguments) -> Result<Size, String> {
-        let num = arguments.num.unwrap_or(if arguments.quick { 100_000 } else { 1_000_000 });
-        let repeat = arguments.repeat.unwrap_or(if arguments.quick { 1 } else { 3 });
+impl Arguments {
+    /// The longest seconds of a row that loads what others read, and of any other row.
+    fn limits(&self) -> (f64, f64) {
+        if self.quick { (5.0, 1.5) } else { (600.0, 120.0) }
+    }
+
+    /// What is asked of the plan, but for the engines. The error is one line.
+    fn wanted(&self) -> Result<Wanted, String> {
+        let (num, repeat, synced_writes) = if self.quick { (100_000, 1, 100) } else { (1_000_000, 3, 1000) };
+        let (num, repeat) = (self.num.unwrap_or(num), self.repeat.unwrap_or(repeat));
         if num < 1000 || repeat == 0 {
             return Err("--num must be at least 1000 and --repeat at least 1".into());
         }
-        let memory = arguments.memory.unwrap_or((num.saturating_mul(134)).clamp(8 << 20, 1 << 40));
-        let seconds = |quick: f64, full: f64| Duration::from_secs_f64(if arguments.quick { quick } else { full });
-        Ok(Size {
-            num,
-            repeat,
-            memory,
-            synced_writes: if arguments.quick { 100 } else { 1000 },
-            load_limit: seconds(5.0, 600.0),
-            row_limit: seconds(1.5, 120.0),
-            budget: arguments.quick.then_some(Duration::from_secs(160)),
-        })
-    }
-
-    /// What is asked of the plan for these engines.
-    fn wanted(&self, engines: Vec<String>) -> Wanted {
-        let numbers = [
-            ("num", self.num),
-            ("memory", self.memory),
-            ("synced_writes", self.synced_writes),
-            ("quick", u64::from(self.budget.is_some())),
-        ];
+        let memory = self.memory.unwrap_or(num.saturating_mul(134).clamp(8 << 20, 1 << 40));
+        let quick = u64::from(self.quick);
+        let numbers = [("num", num), ("memory", memory), ("synced_writes", synced_writes), ("quick", quick)];
         let numbers = numbers.map(|(name, value)| (name.to_string(), value.to_string())).into();
-        Wanted { engines, repeat: self.repeat, numbers, ..Wanted::default() }
+        Ok(Wanted { repeat, numbers, ..Wanted::default() })
     }
 }
 
@@ -143,8 +119,8 @@ pub fn main(arguments: &Arguments, out: &mut dyn Write, mut execution: Execution
 
 /// What the command line asks for, read and checked.
 struct Asked {
-    size: Size,
-    engines: Vec<String>,
+    /// Of the engines requested; [`Board`] leaves only those that are here.
+    wanted: Wanted,
     /// The only rows wanted, if there is a list.
     rows: Option<Vec<String>>,
 }
@@ -152,20 +128,19 @@ struct Asked {
 impl Asked {
     /// Directory and libraries go to `execution`.
     fn new(arguments: &Arguments, execution: &mut Execution<'_>) -> Result<Asked, String> {
-        let (size, engines) = (Size::new(arguments)?, engine_names(&arguments.engines)?);
+        let wanted = Wanted { engines: engine_names(&arguments.engines)?, ..arguments.wanted()? };
         execution.libraries = arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?;
         execution.db = arguments.db.clone().unwrap_or_else(|| execution.db.clone());
         let rows = arguments.rows_from.as_deref().map(row_names).transpose()?;
         // Whatever is wrong with the flags is wrong for every group: learn it now.
-        rows::plan(&size.wanted(vec!["esker".into()]))?;
-        Ok(Asked { size, engines, rows })
+        rows::plan(&Wanted { engines: vec!["esker".into()], ..wanted.clone() })?;
+        Ok(Asked { wanted, rows })
     }
 }
 
 struct Board<'a> {
     arguments: &'a Arguments,
     asked: Asked,
-    engines: Vec<&'a str>,
     execution: Execution<'a>,
     /// Keeps what was done, if that was requested.
     directory: Option<RunDirectory>,
@@ -189,7 +164,6 @@ impl<'a> Board<'a> {
             host: host::describe(&execution.db),
             execution,
             directory: None,
-            engines: Vec::new(),
             records: Vec::new(),
             begin: Instant::now(),
             rows_left: 0,
@@ -197,19 +171,19 @@ impl<'a> Board<'a> {
             arguments,
             asked,
         };
-        for name in board.asked.engines.clone() {
+        for name in std::mem::take(&mut board.asked.wanted.engines) {
             let kind = kinds.iter().find(|kind| kind.name == name);
             let library = board.execution.libraries.get(&name).map(|path| path.as_path());
             match kind.map(|kind| (kind, (kind.probe)(library))) {
-                Some((kind, Ok(version))) => {
+                Some((_, Ok(version))) => {
                     eprintln!("{name}: {version}");
-                    board.engines.push(kind.name);
+                    board.asked.wanted.engines.push(name);
                 }
                 Some((_, Err(problem))) => board.leave_out(&name, &problem.to_string()),
                 None => board.leave_out(&name, "this build does not have the engine"),
             }
         }
-        if board.engines.is_empty() {
+        if board.asked.wanted.engines.is_empty() {
             return Err("no engine can be used here".into());
         }
         if let Some(path) = &arguments.run {
@@ -220,8 +194,7 @@ impl<'a> Board<'a> {
 
     /// All that is to be done, in order.
     fn plan(&self) -> Result<Plan, String> {
-        let engines = self.engines.iter().map(|name| name.to_string()).collect();
-        let mut plan = rows::plan(&self.asked.size.wanted(engines))?;
+        let mut plan = rows::plan(&self.asked.wanted)?;
         let wanted = |step: &Step| step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
         plan.cells.retain(|cell| cell.tasks.iter().flat_map(|task| &task.steps).any(wanted));
         for task in plan.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
@@ -242,10 +215,12 @@ impl<'a> Board<'a> {
     }
 
     fn measure(&mut self) -> Result<(), String> {
-        eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.asked.size.memory);
-        for kind in registry::KINDS.iter().filter(|kind| self.engines.contains(&kind.name)) {
+        let Wanted { engines, numbers, repeat: of, .. } = &self.asked.wanted;
+        eprintln!("memory of each engine: {} bytes (write buffer and cache together)", numbers["memory"]);
+        for kind in registry::KINDS.iter().filter(|kind| engines.iter().any(|name| name == kind.name)) {
             eprintln!("  {}", memory::describe(kind));
         }
+        let of = *of;
         let plan = self.plan()?;
         let kept = match &self.directory {
             Some(directory) => kept_cells(&plan, directory, &self.host)?,
@@ -257,7 +232,7 @@ impl<'a> Board<'a> {
                 break;
             }
             let elapsed = self.begin.elapsed().as_secs();
-            let (of, repetition) = (self.asked.size.repeat, cell.repetition);
+            let repetition = cell.repetition;
             if kept.is_none() {
                 eprintln!("[{elapsed:>4} s] {repetition}/{of} {}: {}", cell.experiment, cell.engine);
             }
@@ -280,14 +255,16 @@ impl<'a> Board<'a> {
         }
         // The time that is left is no part of what is to be done: a study with a budget keeps
         // nothing.
-        let seconds = self.asked.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
+        let seconds = QUICK_BUDGET.saturating_sub(self.begin.elapsed()).as_secs_f64();
         for task in &mut cell.tasks {
-            task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
+            task.budget = self.arguments.quick.then_some(Budget { seconds, steps: self.rows_left });
         }
-        let performed = perform(&cell, &self.execution, &self.host)?;
-        performed.records.iter().for_each(announce);
-        performed.records.iter().cloned().try_for_each(|record| self.take(record))?;
-        let Some(finished) = performed.finished(&cell, &self.host) else { return Ok(()) };
+        let Performed { finished, interrupted } = perform(&cell, &self.execution, &self.host)?;
+        finished.records.iter().for_each(announce);
+        finished.records.iter().cloned().try_for_each(|record| self.take(record))?;
+        if interrupted {
+            return Ok(());
+        }
         if let Some(directory) = &self.directory {
             directory.keep(&finished)?;
         }
@@ -307,8 +284,8 @@ impl<'a> Board<'a> {
         if !is_wanted {
             (step.row, step.settle) = (None, false);
         }
-        step.most_seconds =
-            if benchmark.fresh { self.asked.size.load_limit } else { self.asked.size.row_limit }.as_secs_f64();
+        let (load, other) = self.arguments.limits();
+        step.most_seconds = if benchmark.fresh { load } else { other };
         Some(step)
     }
 
