@@ -121,10 +121,10 @@ impl LogTail {
         newest: Option<u64>,
         visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>,
     ) -> Result<End> {
-        // A recovery of another process may have given up what was found, and begun another segment.
+        // A recovery of another process may have given up what was found, and begun another one.
         self.next = self.next.take().filter(|_| newest.is_some());
         while newest != Some(self.number) {
-            // Before the records are read: behind the end that it tells, nothing is part of the log.
+            // Before the records are read: behind the end that it tells, nothing is part of it.
             if self.next.is_none() {
                 match self.successor()? {
                     Successor::Segment(next) => self.next = Some(next),
