@@ -37,7 +37,7 @@ FUZZ_SECONDS ?= 60
 LOADED_RUNS ?= 20
 TORTURE_ROUNDS ?= 1
 TORTURE_SECONDS ?= 120
-BASELINE := doc/results/bench-check.jsonl
+BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
 .PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server static container clusters book first-steps fuzz interleavings miri tsan deny

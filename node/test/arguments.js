@@ -5,14 +5,7 @@
 const test = require('tape')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
-
-const failure = async function (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-}
+const { failure } = require('./failures')
 
 test('a location must be a path', async function (t) {
   for (const location of [undefined, null, '', 1, {}, [], Symbol('path'), Buffer.from('path')]) {

@@ -7,6 +7,7 @@ const { EskerLevel } = require('..')
 const binding = require('../lib/binding')
 const { rangeOf } = require('../lib/range')
 const { newLocation } = require('./directories')
+const { failure, codeOf } = require('./failures')
 
 const KEPT = { keepChanges: { bytes: 1 << 20 } }
 const NATIVE_OPTIONS = {
@@ -18,16 +19,6 @@ const NATIVE_OPTIONS = {
   ttl: false,
   keepChangesBytes: 1 << 20
 }
-
-const failure = async function (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-}
-
-const codeOf = async (promise) => (await failure(promise))?.code
 
 /** What there is to read for now. */
 const read = async function (changes) {

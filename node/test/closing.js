@@ -6,14 +6,7 @@ const test = require('tape')
 const { EskerLevel } = require('..')
 const binding = require('../lib/binding')
 const { newLocation } = require('./directories')
-
-const codeOf = async function (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err.code
-  }
-}
+const { codeOf } = require('./failures')
 
 test('every call on a closed database fails', async function (t) {
   const db = new EskerLevel(newLocation(), { ttl: true, mergeOperator: 'max' })

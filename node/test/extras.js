@@ -7,14 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
-
-const codeOf = async function (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err.code
-  }
-}
+const { codeOf } = require('./failures')
 
 const u64 = {
   name: 'u64',

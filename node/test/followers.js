@@ -9,16 +9,7 @@ const fs = require('node:fs')
 const { EskerLevel } = require('..')
 const { program } = require('./children')
 const { newLocation } = require('./directories')
-
-const failure = async function (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-}
-
-const codeOf = async (promise) => (await failure(promise))?.code
+const { failure, codeOf } = require('./failures')
 
 /** Another process that writes what it is told. */
 const startWriter = async function (t, location) {

@@ -22,17 +22,22 @@ pub struct Consumption {
 impl Consumption {
     /// So far, as the kernel tells it; the peak is that since the last reset.
     pub fn now() -> Consumption {
+        Consumption { rss_peak_bytes: peak_memory_bytes(), ..Consumption::of_cpu() }
+    }
+
+    /// That with which a part begins: its peak is a new one. The CPU times are taken last, so that
+    /// they are those of the part alone.
+    pub fn begin() -> Consumption {
+        reset_peak_memory();
+        Consumption::of_cpu()
+    }
+
+    fn of_cpu() -> Consumption {
         let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         let usage = getrusage(UsageWho::RUSAGE_SELF);
         let (user_s, system_s) =
             usage.map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())));
-        Consumption { user_s, system_s, rss_peak_bytes: peak_memory_bytes() }
-    }
-
-    /// The same, with which a part begins: its peak is a new one.
-    pub fn begin() -> Consumption {
-        reset_peak_memory();
-        Consumption::now()
+        Consumption { user_s, system_s, rss_peak_bytes: 0 }
     }
 
     /// Of the part that began with `self`, up to now.

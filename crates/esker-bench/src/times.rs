@@ -146,7 +146,7 @@ impl Times {
         record.histogram = self.buckets();
         (record.worst_second_ops, record.median_second_ops) = worst_and_median_second(&self.series).unzip();
         record.series = self.series;
-        record.series_interval_s = SERIES_INTERVAL.as_secs_f64();
+        record.series_interval_s = if record.series.is_empty() { 0.0 } else { SERIES_INTERVAL.as_secs_f64() };
         while record.series.len() > 600 {
             record.series = record.series.chunks(2).map(|pair| pair.iter().sum()).collect();
             record.series_interval_s *= 2.0;

@@ -78,7 +78,8 @@ impl Lines {
             return self.take("", value);
         }
         let esker = self.of_esker();
-        match serde_json::from_value(value).map_err(|_| "neither a record nor a line of a study")? {
+        let neither = |error| format!("neither a record nor a line of a study: {error}");
+        match serde_json::from_value(value).map_err(neither)? {
             Line::Row { record: None, .. } => return Err(SUMMARY.into()),
             Line::Row { part, record: Some(record) } => {
                 self.run.study = "scale".into();

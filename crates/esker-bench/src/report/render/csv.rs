@@ -53,3 +53,16 @@ pub fn line(fields: impl IntoIterator<Item = String>) -> String {
     // Into memory nothing fails, and what is made of texts is text.
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_the_columns_say() {
+        let of = serde_json::json!({"a": 1.25, "b": 5.0, "c": 7, "d": {"e": "x, \"y\""}, "f": null});
+        let columns = Columns("a:1 b b:2 c d.e f");
+        assert_eq!(line(columns.header()), "a,b,b,c,e,f\n");
+        assert_eq!(line(columns.row(&of)), "1.2,5,5.00,7,\"x, \"\"y\"\"\",\n");
+    }
+}

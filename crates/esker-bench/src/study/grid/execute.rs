@@ -132,10 +132,11 @@ pub struct Performed {
 pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
     let start = Instant::now();
     let done = perform_tasks(cell, execution, host);
+    let (seconds, is_asked_to_end) = (start.elapsed().as_secs_f64(), execution.interrupt.is_requested());
     let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
     let (records, ended) = done?;
     emptied?;
-    let interrupted = execution.interrupt.is_requested() || ended == Some(Ended::Interrupted);
+    let interrupted = is_asked_to_end || ended == Some(Ended::Interrupted);
     let failure = match ended {
         Some(Ended::Failed(problem)) => Some(problem),
         Some(Ended::Interrupted) | None => None,
@@ -145,7 +146,7 @@ pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Pe
         cell: cell.clone(),
         records,
         failure,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds,
         host: host.clone(),
         finished_unix_s: host::unix_seconds(),
     };

@@ -657,12 +657,14 @@ impl Inner {
     /// Makes the log durable as far as it goes, poisoning the handle if that fails.
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
-        self.log.as_ref().map_or(Ok(()), |log| self.sync(|| log.sync_all()))
+        let Some(log) = &self.log else { return Ok(()) };
+        let synced = self.timed(Timed::Sync, || log.sync_all());
+        self.note_sync(synced)
     }
 
-    /// The same as far as `sync` makes it so.
-    pub fn sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.timed(Timed::Sync, sync).map_err(|error| self.error_state.poison(error))?;
+    /// Tells of a sync of the log, poisoning the handle if it failed.
+    pub fn note_sync(&self, synced: Result<()>) -> Result<()> {
+        synced.map_err(|error| self.error_state.poison(error))?;
         self.watchers.note_sync();
         Ok(())
     }

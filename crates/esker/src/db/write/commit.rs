@@ -12,6 +12,7 @@
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Kind, Sequence, hash};
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
+use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
 use crate::db::write::batch_size::{ArenaReservation, reservation_bytes};
 use crate::db::write::collapse_operands::{LongChain, collapse};
@@ -269,7 +270,10 @@ fn commit_locked(
         collapse(inner, &long, options.stall == StallPolicy::Wait);
     }
     match (position, &inner.log) {
-        (Some(position), Some(log)) if options.sync => inner.sync(|| log.sync_to(position)),
+        (Some(position), Some(log)) if options.sync => {
+            let synced = inner.timed(Timed::Sync, || log.sync_to(position));
+            inner.note_sync(synced)
+        }
         _ => Ok(()),
     }
 }
