@@ -28,9 +28,9 @@ use crate::version::edit::{ManifestState, Settings, UnloggedChange};
 use crate::version::manifest::read_current;
 use crate::wal::format::record_bytes;
 use crate::wal::reader::Record;
+use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::tail::{End, LogTail, Taken};
-use crate::wal::writer::Position;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -432,13 +432,8 @@ impl ChangeReader {
                 Ok(true) => return Ok(()),
                 // The segment was released, or the writer has begun anew.
                 Ok(false) => self.tail = None,
-                // So it may be where the tail stood before.
-                Err(_) if was_there && self.ready.is_empty() => self.tail = None,
-                // Those come first.
-                Err(_) if !self.ready.is_empty() => {
-                    self.tail = None;
-                    return Ok(());
-                }
+                // So it may be where the tail stood before; and what is ready comes first.
+                Err(_) if was_there || !self.ready.is_empty() => self.tail = None,
                 Err(error) => {
                     // What was read of the log was released meanwhile, or is damaged.
                     self.tail = None;

@@ -28,8 +28,8 @@ use crate::wal::format::{
 };
 use crate::wal::reader::{Visited, replay};
 use crate::wal::salvage::salvage as salvage_log;
+use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
-use crate::wal::writer::Position;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,8 +2,9 @@
 
 use super::format::RECORD_HEADER_BYTES;
 use super::reader::{Visited, replay};
+use super::segment::Position;
 use super::segment::{SegmentMaker, file_name};
-use super::writer::{Inherited, LogWriter, Position};
+use super::writer::{Inherited, LogWriter};
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
 use crate::env::Env;

@@ -1,12 +1,13 @@
 //! The write-ahead log: writes that were acknowledged and are not in tables yet.
 //!
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
-//! free), `writer.rs` appends and syncs, `prefault.rs` says which of its pages are in memory,
-//! `reader.rs` replays after a start, `tail.rs` reads behind a writer, `archive.rs` and
-//! `retention.rs` keep segments for readers of changes.
+//! free), `writer.rs` appends, `log_sync.rs` syncs and prepares what is appended to, `prefault.rs`
+//! says which of its pages are in memory, `reader.rs` replays after a start, `tail.rs` reads behind
+//! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes.
 
 pub mod archive;
 pub mod format;
+pub mod log_sync;
 pub mod prefault;
 pub mod reader;
 pub mod retention;

@@ -2,8 +2,9 @@
 
 use super::format::RECORD_HEADER_BYTES;
 use super::reader::{Visited, replay};
+use super::segment::Position;
 use super::segment::{SegmentMaker, file_name};
-use super::writer::{Inherited, LogWriter, Position};
+use super::writer::{Inherited, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::{CrashMode, MemEnv};

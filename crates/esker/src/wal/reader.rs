@@ -14,8 +14,9 @@ use super::format::{
     HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
     decode_record_header, record_bytes, verify_header, verify_record,
 };
+use super::segment::Position;
 use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_number};
-use super::writer::{Inherited, Position};
+use super::writer::Inherited;
 use crate::base::key::Sequence;
 use crate::env::LogFile;
 use crate::error::{Error, Result};

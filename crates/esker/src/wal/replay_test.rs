@@ -2,8 +2,9 @@
 
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record};
 use super::reader::{Record, Visited, holds_history, replay};
+use super::segment::Position;
 use super::segment::{SegmentMaker, file_name};
-use super::writer::{Inherited, LogWriter, Position};
+use super::writer::{Inherited, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Class, FaultEnv};
 use crate::env::mem::MemEnv;

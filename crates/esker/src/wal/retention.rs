@@ -1,7 +1,7 @@
 //! What the log keeps for readers of changes, and when it goes: `archive.rs` has the segments.
 
 use super::archive::Expendable;
-use super::writer::LogSync;
+use super::log_sync::LogSync;
 use crate::base::key::Sequence;
 
 impl LogSync {

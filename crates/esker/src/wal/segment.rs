@@ -10,6 +10,25 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A place in the log. Later places are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position {
+    pub segment: u64,
+    pub offset: u64,
+}
+
+impl From<(u64, u64)> for Position {
+    fn from((segment, offset): (u64, u64)) -> Position {
+        Position { segment, offset }
+    }
+}
+
+impl From<Position> for (u64, u64) {
+    fn from(position: Position) -> (u64, u64) {
+        (position.segment, position.offset)
+    }
+}
+
 /// What is known of the space of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {

@@ -10,8 +10,8 @@
 
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, decode_header, record_bytes};
 use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_link};
+use super::segment::Position;
 use super::segment::{SegmentMaker, file_number};
-use super::writer::Position;
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -122,7 +122,9 @@ impl LogTail {
         visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>,
     ) -> Result<End> {
         // A recovery of another process may have given up what was found, and begun another one.
-        self.next = self.next.take().filter(|_| newest.is_some());
+        if newest.is_none() {
+            self.next = None;
+        }
         while newest != Some(self.number) {
             // Before the records are read: behind the end that it tells, nothing is part of it.
             if self.next.is_none() {

@@ -13,9 +13,11 @@ use crate::env::Env;
 use crate::env::mem::{CrashMode, MemEnv};
 use crate::error::Result;
 use crate::wal::format::RECORD_HEADER_BYTES;
+use crate::wal::log_sync::LogSync;
 use crate::wal::reader::{Visited, replay};
+use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
-use crate::wal::writer::{Inherited, LogSync, LogWriter, Position};
+use crate::wal::writer::{Inherited, LogWriter};
 use loom::thread;
 use std::path::Path;
 

@@ -5,8 +5,9 @@ use crate::error::Result;
 use crate::options::{ChangeRetention, Options};
 use crate::version::edit::ManifestState;
 use crate::wal::format::{HEADER_BYTES, record_bytes};
+use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
-use crate::wal::writer::{Inherited, LogWriter, Position};
+use crate::wal::writer::{Inherited, LogWriter};
 use std::collections::BTreeSet;
 use std::path::Path;
 
