@@ -270,6 +270,17 @@ test('only what is durable', async function (t) {
   await db.close()
 })
 
+test('a loop over what is durable goes on with a sync', async function (t) {
+  const db = new EskerLevel(newLocation(), KEPT)
+  const changes = await db.changes({ onlyDurable: true })
+  const looped = (async () => {
+    for await (const batch of changes) return batch
+  })()
+  await db.put('a', '1', { sync: true })
+  t.is((await looped)[0].key, 'a')
+  await db.close()
+})
+
 test('changes that are not kept', async function (t) {
   const location = newLocation()
   const db = new EskerLevel(location)

@@ -318,7 +318,6 @@ impl Database {
     }
 
     fn __repr__(&self) -> String {
-        let closed = if self.open.is_closed() { " (closed)" } else { "" };
-        format!("<esker.Database {:?}{closed}>", self.open.path)
+        self.open.shown_as("Database")
     }
 }

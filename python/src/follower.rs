@@ -97,7 +97,6 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        let closed = if self.open.is_closed() { " (closed)" } else { "" };
-        format!("<esker.Follower {:?}{closed}>", self.open.path)
+        self.open.shown_as("Follower")
     }
 }

@@ -87,6 +87,12 @@ impl Open {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// What Python shows of an object of this class.
+    pub fn shown_as(&self, class: &str) -> String {
+        let closed = if self.is_closed() { " (closed)" } else { "" };
+        format!("<esker.{class} {:?}{closed}>", self.path)
+    }
+
     /// Closes the database; a second time does nothing, but wait for another thread that is closing
     /// it. Calls of other threads that are under way end as they would have, or are refused by the
     /// engine.

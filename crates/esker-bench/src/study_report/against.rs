@@ -176,7 +176,7 @@ mod tests {
 
     fn only(base: &[f64], new: &[f64]) -> Change {
         let (base, new) = (run(base), run(new));
-        let comparison = Comparison::of(&measure(&base), &measure(&new), 0.10).unwrap();
+        let comparison = Comparison::of(&measure(&base, &[]), &measure(&new, &[]), 0.10).unwrap();
         comparison.changes[0].clone()
     }
 

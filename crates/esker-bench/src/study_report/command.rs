@@ -81,7 +81,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)>
     let runs = load::runs(&arguments.runs).map_err(unreadable)?;
     let compare = |path: &PathBuf| {
         let base = load::runs(std::slice::from_ref(path))?;
-        let comparison = Comparison::of(&measure(&base), &measure(&runs), percent / 100.0)?;
+        let comparison = Comparison::of(&measure(&base, &[]), &measure(&runs, &[]), percent / 100.0)?;
         let section = comparison.section(&path.display().to_string(), percent);
         Ok((section, comparison.summary(percent), comparison.count(Verdict::Lost) > 0))
     };

@@ -1,16 +1,22 @@
 //! Records of kept runs put together by what they measure: all repetitions of one row of one cell.
 
 use crate::report::measured::{Key, Measured, row_name, short_load};
-use crate::study::fairness::violations;
+use crate::study::fairness::{Violation, violations};
 use crate::study::grid::StudyRun;
 use std::collections::BTreeMap;
 
-/// Everything that was measured, in the order in which it first was.
-pub fn measure(runs: &[StudyRun]) -> Vec<Measured<'_>> {
+/// What broke a rule in each run. Whole sequences of keys are gone through for it.
+pub fn broken_rules(runs: &[StudyRun]) -> Vec<Vec<Violation>> {
+    runs.iter().map(|run| violations(&run.finished)).collect()
+}
+
+/// Everything that was measured, in the order in which it first was. `broken`: what broke a rule in
+/// each run, or nothing where that is not to be shown.
+pub fn measure<'a>(runs: &'a [StudyRun], broken: &[Vec<Violation>]) -> Vec<Measured<'a>> {
     let mut positions: BTreeMap<Key, usize> = BTreeMap::new();
     let mut all: Vec<Measured> = Vec::new();
-    for run in runs {
-        let broken = violations(&run.finished);
+    for (index, run) in runs.iter().enumerate() {
+        let broken = broken.get(index).map_or(&[][..], Vec::as_slice);
         for finished in &run.finished {
             let mut before = None;
             for record in &finished.records {
@@ -50,7 +56,7 @@ mod tests {
         again.records = vec![record(30.0)];
         finished.records.push(Record { row: "x".into(), skipped: Some("no x".into()), ..Record::default() });
         let runs = [StudyRun { study: "s".into(), finished: vec![finished, again], ..StudyRun::default() }];
-        let all = measure(&runs);
+        let all = measure(&runs, &broken_rules(&runs));
         assert_eq!(all.len(), 2);
         assert_eq!((all[0].rate(), all[0].rates()), (Some(20.0), Some((10.0, 30.0))));
         assert_eq!(all[0].spread_text(), "~100 %");

@@ -1,15 +1,18 @@
 //! Readers of changes that stand in the log while reads fail, or while another process recovers.
 
-use crate::common::{DIRECTORY, keyspace, simulated};
+use crate::changes::keeping;
+use crate::common::{DIRECTORY, keyspace};
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::{ChangeRetention, Changes, Db, Follower, Options, WriteOptions};
+use esker::{ChangeOperation, Changes, Db, Follower, WriteOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn keeping(env: &MemEnv) -> Options {
-    simulated(env).min_blob_size(100).wal_segment_bytes(4 << 10).keep_changes(ChangeRetention::Bytes(1 << 40))
+/// The large value, of which there is one, is lost with the power.
+fn lose_large_value(env: &MemEnv) {
+    let large = env.files().into_iter().find(|path| path.extension().is_some_and(|it| it == "blob")).unwrap();
+    env.remove(&large).unwrap();
 }
 
 /// The keys of the next batches, up to where there is no more or an error.
@@ -84,8 +87,7 @@ fn with_a_lost_value(a: &str, b: &str, puts: usize) {
     k.put(b, [7; 200]).unwrap();
     fill(&db, puts);
     drop((k, db));
-    let large = env.files().into_iter().find(|path| path.extension().is_some_and(|it| it == "blob")).unwrap();
-    env.remove(&large).unwrap();
+    lose_large_value(&env);
     let follower: Follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
     let mut changes = follower.db().changes(0).unwrap();
     let mut numbers = Vec::new();
@@ -132,4 +134,74 @@ fn a_sync_ends_a_wait_for_what_is_durable() {
     });
     k.put_with("b", "1", &WriteOptions::new().sync(true)).unwrap();
     reader.join().unwrap();
+}
+
+/// Trap: a record whose large value was lost is no part of the log, and has a higher number than
+/// the first one of the next process: what came before it was in no log.
+#[test]
+fn a_record_that_recovery_has_left_out_hides_no_later_change() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    k.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+    k.put("c", vec![7; 200]).unwrap();
+    drop((k, db));
+    lose_large_value(&env);
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let mut batch = db.batch();
+    ["d", "e", "f"].iter().for_each(|key| batch.put(&k, key, "1").unwrap());
+    batch.commit().unwrap();
+    let told: Vec<usize> = db.changes(0).unwrap().map(|batch| batch.unwrap().changes.len()).collect();
+    assert_eq!(told, [1, 3]);
+}
+
+/// As above, where nothing but the manifest has the next change.
+#[test]
+fn a_record_that_recovery_has_left_out_does_not_end_the_changes() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    k.put("b", vec![7; 200]).unwrap();
+    drop((k, db));
+    lose_large_value(&env);
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    keyspace(&db, "k").ingest([("c", "1")]).unwrap();
+    let follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    for db in [&db, follower.db()] {
+        let mut told = db.changes(0).unwrap();
+        let first = told.next().unwrap().unwrap();
+        assert!(matches!(first.changes[0].operation, ChangeOperation::Put { .. }), "{first:?}");
+        let second = told.next().unwrap().unwrap();
+        assert!(matches!(second.changes[0].operation, ChangeOperation::Load), "{second:?}");
+        assert!(told.next().is_none());
+        // The number of what was left out is before that of the load.
+        let load = db.changes(first.next_sequence() + 1).unwrap().next().unwrap().unwrap();
+        assert_eq!(load, second);
+    }
+}
+
+#[test]
+fn a_read_that_fails_in_an_open_gives_up_no_changes() {
+    let env = MemEnv::new();
+    for number in 0..3 {
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        keyspace(&db, "k").put("a", number.to_string()).unwrap();
+        db.flush().unwrap();
+    }
+    for nth in 0.. {
+        let env = env.kill();
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Read, nth, Action::Fail(std::io::ErrorKind::Other)));
+        let _ = Db::open(DIRECTORY, keeping(&env).env(Arc::new(faulty.clone()))).map(drop);
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        let changes = db.changes(1).unwrap_or_else(|error| panic!("read {nth} had failed: {error}"));
+        assert_eq!(changes.map(Result::unwrap).count(), 3, "read {nth} had failed");
+        if faulty.fired() == 0 {
+            assert!(nth > 10);
+            break;
+        }
+    }
 }

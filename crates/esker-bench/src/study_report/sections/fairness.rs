@@ -4,17 +4,17 @@ use crate::judgement::Judgement;
 use crate::report::blocks::{Block, Line, Section, Table, TableOf};
 use crate::report::engine_style::display_name;
 use crate::report::measured::{distinct, engine_name, entry, setting};
-use crate::study::fairness::{self, Violation};
+use crate::study::fairness::Violation;
 use crate::study::grid::StudyRun;
 use std::collections::BTreeSet;
 
-/// What broke a rule, with its study.
-pub fn violations(runs: &[StudyRun]) -> Vec<(String, Violation)> {
-    let of_run = |run: &StudyRun| {
+/// What broke a rule in each run, with its study.
+pub fn with_studies(runs: &[StudyRun], broken: Vec<Vec<Violation>>) -> Vec<(String, Violation)> {
+    let of_run = |(run, broken): (&StudyRun, Vec<Violation>)| {
         let study = run.study.clone();
-        fairness::violations(&run.finished).into_iter().map(move |violation| (study.clone(), violation))
+        broken.into_iter().map(move |violation| (study.clone(), violation))
     };
-    runs.iter().flat_map(of_run).collect()
+    runs.iter().zip(broken).flat_map(of_run).collect()
 }
 
 /// The section; none if nothing was measured that could break a rule.
@@ -94,6 +94,7 @@ fn table(alike: &[Alike<'_>]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
+    use super::super::super::measured::broken_rules;
     use super::*;
     use crate::judgement::judge;
     use crate::record::Record;
@@ -104,7 +105,7 @@ mod tests {
         let record = Record { ops: 10, row: "fillseq".into(), message: message.into(), ..Record::default() };
         let finished = engines.iter().map(|engine| cell_of_records("", engine, vec![record.clone()])).collect();
         let runs = [StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }];
-        let section = section(&judge(&runs), &violations(&runs)).unwrap();
+        let section = section(&judge(&runs), &with_studies(&runs, broken_rules(&runs))).unwrap();
         let mut text = String::new();
         markdown::blocks(&section.blocks, &mut text);
         text

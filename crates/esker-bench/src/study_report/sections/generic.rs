@@ -285,7 +285,7 @@ fn capitalized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
-    use super::super::super::measured::measure;
+    use super::super::super::measured::{broken_rules, measure};
     use super::*;
     use crate::record::Verification;
     use crate::study::grid::StudyRun;
@@ -303,7 +303,7 @@ mod tests {
             finished
         });
         let runs = [StudyRun { finished: finished.collect(), ..StudyRun::default() }];
-        let all = measure(&runs);
+        let all = measure(&runs, &broken_rules(&runs));
         let all: Vec<&Measured> = all.iter().collect();
         match tables("", &all).pop() {
             Some(Block::Table(table)) => table,

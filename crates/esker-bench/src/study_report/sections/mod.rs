@@ -12,7 +12,7 @@ mod page_2011;
 mod published;
 mod rmw;
 
-use super::measured::measure;
+use super::measured::{broken_rules, measure};
 use crate::judgement::judge;
 use crate::published::compare;
 use crate::report::blocks::Section;
@@ -22,7 +22,9 @@ use std::collections::BTreeSet;
 
 /// All sections, in the order of the page.
 pub fn all(runs: &[StudyRun]) -> Vec<Section> {
-    let (all, judgements, violations) = (measure(runs), judge(runs), fairness::violations(runs));
+    let broken = broken_rules(runs);
+    let (all, judgements) = (measure(runs, &broken), judge(runs));
+    let violations = fairness::with_studies(runs, broken);
     let mut sections = vec![about::section(runs, &all, violations.len())];
     for study in distinct(all.iter().map(|measured| measured.key.study.clone())) {
         let of_study: Vec<&Measured> = all.iter().filter(|measured| measured.key.study == study).collect();

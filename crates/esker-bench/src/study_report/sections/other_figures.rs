@@ -49,7 +49,7 @@ fn is_of(series: &OtherFigures, measured: &Measured<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
-    use super::super::super::measured::measure;
+    use super::super::super::measured::{broken_rules, measure};
     use super::*;
     use crate::record::Record;
     use crate::study::grid::StudyRun;
@@ -60,7 +60,7 @@ mod tests {
         let mut cell = cell_of_records("filter", "leveldb", vec![record]);
         cell.cell.variables = [("filter".to_string(), "10".to_string())].into();
         let runs = [StudyRun { study: "memtable".into(), finished: vec![cell], ..StudyRun::default() }];
-        let all = measure(&runs);
+        let all = measure(&runs, &broken_rules(&runs));
         let all: Vec<&Measured<'_>> = all.iter().collect();
         let Some(Block::Folded(_, blocks)) = block("memtable", &all) else { panic!("no block") };
         let tables =

@@ -143,7 +143,7 @@ fn baseline_of<'r, 'a>(measured: &Measured<'_>, row: &str, all: &[&'r Measured<'
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
-    use super::super::super::measured::measure;
+    use super::super::super::measured::{broken_rules, measure};
     use super::*;
     use crate::record::Record;
     use crate::study::grid::StudyRun;
@@ -158,7 +158,7 @@ mod tests {
         };
         let finished = vec![cell("more memory", rates), cell(BASELINE, base_rates)];
         let runs = [StudyRun { study: STUDY.into(), finished, ..StudyRun::default() }];
-        let all = measure(&runs);
+        let all = measure(&runs, &broken_rules(&runs));
         let all: Vec<&Measured<'_>> = all.iter().collect();
         let page = page();
         let part = page.iter().find(|part| part.experiment == "more memory").unwrap();

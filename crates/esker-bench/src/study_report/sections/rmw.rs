@@ -196,7 +196,7 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
-    use super::super::super::measured::measure;
+    use super::super::super::measured::{broken_rules, measure};
     use super::*;
     use crate::record::Record;
     use crate::study::grid::StudyRun;
@@ -210,7 +210,7 @@ mod tests {
             finished
         });
         let runs = [StudyRun { study: STUDY.into(), finished: finished.into(), ..StudyRun::default() }];
-        let all = measure(&runs);
+        let all = measure(&runs, &broken_rules(&runs));
         let section = section(&all.iter().collect::<Vec<_>>());
         let charts = section.blocks.into_iter().find_map(|block| match block {
             Block::Charts(charts) => Some(charts),
