@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::manifest::{SnapshotFile, SnapshotManifest, hash_of};
-use crate::slots::Slot;
+use crate::slots::{Slot, create_directory};
 use crate::transfer::{Place, TransferReply};
 use esker::env::{Env, WriteFile};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,10 @@ impl Incoming {
     pub fn begin(env: Arc<dyn Env>, slot: Arc<Slot>, manifest: SnapshotManifest) -> Result<Incoming> {
         manifest.check()?;
         let mut complete = vec![false; manifest.files().len()];
+        // A copy of the state by a program that knows files alone has no empty directories.
+        if !env.exists(slot.path())? {
+            create_directory(&*env, slot.path())?;
+        }
         for name in env.list(slot.path())? {
             let path = slot.path().join(&name);
             let number = manifest.files().iter().position(|file| file.name == name);

@@ -6,6 +6,7 @@
 use super::archive::Archive;
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, record_bytes};
 use super::prefault;
+use super::reserve::Reserve;
 use super::segment::{FreeFile, Plan, Position, Retired, Segment, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::base::stall_stats::StallStats;
@@ -254,6 +255,11 @@ impl LogSync {
         result
     }
 
+    /// What the database holds back for opens on a full disk.
+    pub fn reserve(&self) -> Reserve<'_> {
+        self.maker.reserve()
+    }
+
     /// A segment with room for `least` bytes behind the active one: the prepared one, if that is
     /// long enough.
     pub(super) fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
@@ -302,7 +308,7 @@ impl LogSync {
         drop(state);
         // Not a free file: those are longer, or still named by the manifest.
         let for_syncs = self.synced_writes.load(Ordering::Relaxed);
-        let plan = Plan { number, free: None, new_bytes: smallest, for_syncs, for_stores: true };
+        let plan = Plan { number, free: None, new_bytes: smallest, least_bytes: LINK_END, for_syncs, for_stores: true };
         self.maker.prepare(plan).map(Some)
     }
 
@@ -486,6 +492,7 @@ impl State {
             self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(largest);
         }
         let for_syncs = log.synced_writes.load(Ordering::Relaxed);
-        Plan { number, free, new_bytes, for_syncs, for_stores: log.mostly_stored.load(Ordering::Relaxed) }
+        let for_stores = log.mostly_stored.load(Ordering::Relaxed);
+        Plan { number, free, new_bytes, least_bytes: least, for_syncs, for_stores }
     }
 }

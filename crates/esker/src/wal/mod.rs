@@ -3,13 +3,15 @@
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
 //! free), `writer.rs` appends, `log_sync.rs` syncs and prepares what is appended to, `prefault.rs`
 //! says which of its pages are in memory, `reader.rs` replays after a start, `tail.rs` reads behind
-//! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes.
+//! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes, and `reserve.rs`
+//! holds back what an open on a full disk needs.
 
 pub mod archive;
 pub mod format;
 pub mod log_sync;
 pub mod prefault;
 pub mod reader;
+pub mod reserve;
 pub mod retention;
 pub mod salvage;
 pub mod segment;

@@ -3,6 +3,7 @@
 //! before the first record goes in, so that a missing header later is damage and not bad luck.
 
 use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
+use super::reserve::{Reserve, SCARCE_BYTES, SEGMENT_OF_GROWN_BYTES};
 use crate::base::key::Sequence;
 use crate::base::sync::{AtomicBool, AtomicU64};
 use crate::env::{Env, LogFile, ReadFile};
@@ -117,8 +118,9 @@ pub struct Plan {
     pub number: u64,
     /// The file to use; a new one if there is none.
     pub free: Option<FreeFile>,
-    /// Length of a new file.
+    /// Length of a new file, and the least that will do on a full disk.
     pub new_bytes: u64,
+    pub least_bytes: u64,
     /// Its space is to be [`Space::Written`].
     pub for_syncs: bool,
     /// A new file's pages are to be in memory: otherwise the first store into each part of them
@@ -166,13 +168,13 @@ pub fn file_number(name: &str) -> Option<u64> {
 impl SegmentMaker {
     /// Makes a segment ready for its first record. Its header is on the device when this returns.
     pub fn prepare(&self, plan: Plan) -> Result<Arc<Segment>> {
-        let Plan { number, free, new_bytes, for_syncs, for_stores } = plan;
+        let Plan { number, free, new_bytes, least_bytes, for_syncs, for_stores } = plan;
         let is_new = free.is_none();
         let FreeFile { path, file, space } = match free {
             Some(free) => free,
             None => {
                 let path = self.directory.join(file_name(number));
-                let file = self.env.open_log(&path, Some(new_bytes), self.mapped)?;
+                let file = self.create(&path, new_bytes, least_bytes)?;
                 FreeFile { path, file, space: Space::Found }
             }
         };
@@ -201,6 +203,27 @@ impl SegmentMaker {
         let space = if fills { Space::Written } else { space.max(Space::Reserved) };
         let file = FreeFile { path, file, space };
         Ok(Segment::new(number, salt, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
+    }
+
+    /// A new segment file of `bytes`, or on a disk without room for that a shorter one, of no less
+    /// than `least`.
+    fn create(&self, path: &Path, bytes: u64, least: u64) -> Result<Arc<dyn LogFile>> {
+        let made = self.env.open_log(path, Some(bytes), self.mapped);
+        match made {
+            Err(error) if error.is_disk_full() && bytes > least.max(SCARCE_BYTES) => {
+                self.env.open_log(path, Some(least.max(SCARCE_BYTES)), self.mapped)
+            }
+            Ok(file) if bytes >= SEGMENT_OF_GROWN_BYTES => {
+                self.reserve().hold();
+                Ok(file)
+            }
+            other => other,
+        }
+    }
+
+    /// What the database holds back for opens on a full disk.
+    pub fn reserve(&self) -> Reserve<'_> {
+        Reserve::new(&*self.env, &self.directory)
     }
 
     /// Opens an existing segment file.

@@ -4,6 +4,7 @@ use super::archive::Archive;
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
 use super::log_sync::{LINK_END, LogSync};
 use super::prefault::TEND_EVERY_BYTES;
+use super::reserve::SCARCE_BYTES;
 use super::segment::{FreeFile, Plan, Position, Retired, Segment, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -97,8 +98,17 @@ impl LogWriter {
         }
         // Always in a new file: see `Inherited::free`.
         let number = highest_number + 1;
-        let new_bytes = maker.smallest_bytes;
-        let segment = maker.prepare(Plan { number, free: None, new_bytes, for_syncs: true, for_stores: true })?;
+        let plan = |new_bytes| {
+            let least_bytes = LINK_END;
+            Plan { number, free: None, new_bytes, least_bytes, for_syncs: true, for_stores: true }
+        };
+        let segment = match maker.prepare(plan(maker.smallest_bytes)) {
+            // Room for many opens, of which this one takes as little as it can.
+            Err(error) if error.is_disk_full() && maker.reserve().spend() => {
+                maker.prepare(plan(maker.smallest_bytes.min(SCARCE_BYTES)))?
+            }
+            other => other?,
+        };
         let link = match (retired.last(), archive.newest()) {
             (Some(last), _) => Link::to(&last.segment),
             // All before the floor that the log ever went on from, where that is known.

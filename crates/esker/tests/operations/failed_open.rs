@@ -4,14 +4,18 @@
 use crate::common::*;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Db, Error};
+use esker::{Db, Error, Options};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Bytes that take as much room when they are compressed.
 fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 7u64;
+    noise_of(7, bytes)
+}
+
+fn noise_of(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
@@ -177,6 +181,115 @@ fn a_power_loss_within_an_open_on_a_full_disk_loses_nothing() {
         calls += 1;
     }
     assert!(calls > 20, "it was to begin with tables: {calls} calls");
+}
+
+/// A database of some megabytes, closed, on a disk without room for a single byte more. `flushed`:
+/// all of it is in tables, otherwise in the log.
+fn full_to_the_last_byte(flushed: bool) -> (MemEnv, Options) {
+    let env = MemEnv::new();
+    let options = simulated(&env).write_buffer_bytes(16 << 20).wal_segment_bytes(16 << 20);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let a = keyspace(&db, "a");
+    for number in 0..2000u32 {
+        a.put(number.to_be_bytes(), noise_of(number.into(), 3000)).unwrap();
+    }
+    if flushed {
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    env.set_capacity(Some(env.files().iter().map(|path| env.file_bytes(path).unwrap().len() as u64).sum()));
+    drop(a);
+    db.close().unwrap();
+    let tables = made(&env).into_keys().filter(|name| name.ends_with(".table")).count();
+    assert_eq!(tables > 0, flushed, "{:?}", made(&env));
+    (env, options)
+}
+
+/// Opens, deletes ten keys more than `gone`, and says how many there are.
+fn delete_ten(options: &Options, gone: u32) -> Db {
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let a = keyspace(&db, "a");
+    assert_eq!(a.count(..).unwrap(), u64::from(2000 - gone));
+    for number in gone..gone + 10 {
+        a.delete(number.to_be_bytes()).unwrap();
+    }
+    db
+}
+
+/// Seen: on a disk without any room each open failed for want of its log segment, or left one and
+/// the third failed, so that nothing could be deleted.
+#[test]
+fn deletes_go_on_from_open_to_open_on_a_disk_without_any_room() {
+    for flushed in [false, true] {
+        let (env, options) = full_to_the_last_byte(flushed);
+        for life in 0..25 {
+            delete_ten(&options, life * 10).close().unwrap();
+        }
+        env.set_capacity(None);
+        let db = Db::open(DIRECTORY, options).unwrap();
+        assert_eq!(keyspace(&db, "a").count(..).unwrap(), 1750);
+        db.verify().unwrap();
+    }
+}
+
+/// The same where the process dies each time, and the open has to write tables first.
+#[test]
+fn deletes_go_on_from_crash_to_crash_on_a_disk_without_any_room() {
+    let (mut env, mut options) = full_to_the_last_byte(true);
+    for life in 0..10 {
+        drop(delete_ten(&options, life * 10));
+        env = env.kill();
+        options = options.env(Arc::new(env.clone()));
+    }
+    env.set_capacity(None);
+    let db = Db::open(DIRECTORY, options).unwrap();
+    assert_eq!(keyspace(&db, "a").count(..).unwrap(), 1900);
+    db.verify().unwrap();
+}
+
+/// Where the tables that a crash asks for have no room, all stays as it is, the reserve included.
+#[test]
+fn an_open_that_finds_no_room_holds_back_again_what_it_has_tried() {
+    let (env, options) = full_to_the_last_byte(false);
+    drop(delete_ten(&options, 0));
+    let env = env.kill();
+    let options = options.env(Arc::new(env.clone()));
+    let before = made(&env);
+    for attempt in 0..5 {
+        assert!(Db::open(DIRECTORY, options.clone()).is_err_and(|error| error.is_disk_full()), "attempt {attempt}");
+        assert_eq!(made(&env), before, "attempt {attempt}");
+        assert!(files(&env)["RESERVE"].len() > 1_000_000, "attempt {attempt}");
+    }
+    env.set_capacity(None);
+    let db = Db::open(DIRECTORY, options).unwrap();
+    assert_eq!(keyspace(&db, "a").count(..).unwrap(), 1990);
+}
+
+/// The power may fail at any call of an open that lives on what was held back.
+#[test]
+fn a_power_loss_within_an_open_without_any_room_loses_nothing() {
+    let (env, options) = full_to_the_last_byte(true);
+    let mut calls = 0;
+    loop {
+        let env = env.kill();
+        env.crash_after(calls);
+        let opened = Db::open(DIRECTORY, options.clone().env(Arc::new(env.clone())));
+        if !env.is_dead() {
+            assert_eq!(keyspace(&opened.unwrap(), "a").count(..).unwrap(), 2000);
+            break;
+        }
+        drop(opened);
+        let modes = CrashMode::FIXED.iter().map(|mode| (mode, 0));
+        for (mode, seed) in modes.chain((0..3).map(|at| (&CrashMode::Random, at))) {
+            let image = env.crash(mode, calls * 10 + seed);
+            // What others may have written into the room that was given up.
+            image.set_capacity(None);
+            let db = Db::open(DIRECTORY, options.clone().env(Arc::new(image.clone()))).unwrap();
+            assert_eq!(keyspace(&db, "a").count(..).unwrap(), 2000, "after {calls} calls, {mode:?} {seed}");
+        }
+        calls += 1;
+    }
+    assert!(calls > 10, "{calls} calls");
 }
 
 #[test]

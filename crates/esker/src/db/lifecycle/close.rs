@@ -1,10 +1,12 @@
 //! Closing a database.
 
+use crate::db::background::commit_version_edit::try_renew_manifest;
 use crate::db::background::flush;
 use crate::db::files::remover;
 use crate::db::state::inner::{Inner, Writer};
 use crate::db::write::in_place_write;
 use crate::error::Result;
+use crate::version::edit::Change;
 use std::sync::atomic::Ordering;
 
 /// A close leaves no more than this of the log to later opens. Each of them replays it in some
@@ -52,12 +54,28 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
     let Some(log) = &mut writer.log else { return Ok(()) };
     log.close()?;
     let end = log.position();
+    let is_closed = [
+        Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
+        Change::Closed { segment: end.segment, offset: end.offset },
+    ];
+    match commit(inner, &is_closed) {
+        // Another manifest says so, in the room that is held back for opens: of a log that was not
+        // closed the next one has to write tables, for which there is no room at all.
+        Err(error) if error.is_disk_full() && log.shared().reserve().spend() => {
+            try_renew_manifest(inner, &[])?;
+            let closed = commit(inner, &is_closed);
+            log.shared().reserve().hold();
+            closed
+        }
+        other => other,
+    }
+}
+
+/// Has the manifest say that the database was closed, and refuses writes before it is unlocked.
+fn commit(inner: &Inner, is_closed: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     if let Some(manifest) = &mut *manifest {
-        manifest.commit(&[
-            crate::version::edit::Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
-            crate::version::edit::Change::Closed { segment: end.segment, offset: end.offset },
-        ])?;
+        manifest.commit(is_closed)?;
         // With the lock: a keyspace that is being dropped needs no other, and a manifest of its own
         // would not say that the database was closed.
         inner.error_state.refuse_writes("it was closed");

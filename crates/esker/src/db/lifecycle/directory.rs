@@ -9,6 +9,7 @@ use crate::version::file_name::{
 };
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::reader::holds_history;
+use crate::wal::reserve::RESERVE;
 use crate::wal::segment::{SegmentMaker, file_number};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
 
 /// Whether the engine makes files of that name.
 pub fn is_ours(name: &str) -> bool {
-    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK | LOST | REPAIR | UNFINISHED)
+    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK | LOST | REPAIR | RESERVE | UNFINISHED)
         || file_number(name).is_some()
         || table_number(name).is_some()
         || blob_number(name).is_some()

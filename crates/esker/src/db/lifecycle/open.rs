@@ -10,6 +10,8 @@
 //! 7. Write a new manifest and point `CURRENT` at it.
 //! 8. Remove what no manifest names.
 //!
+//! On a full disk, steps 5 to 7 have what the database holds back for that (`wal/reserve.rs`).
+//!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any
 //! number of times. A recovery that fails removes the tables it has written: on a full disk they
 //! would pile up with each attempt.
@@ -49,7 +51,8 @@ use crate::options::Options;
 use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, LOCK};
-use crate::version::manifest::{InForce, Manifest, read_current, stamp};
+use crate::version::manifest::{InForce, Manifest, prepare_current, read_current, stamp, switch_current};
+use crate::wal::reserve::Reserve;
 use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
@@ -96,6 +99,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
+    let reserve = Reserve::new(&*env, directory);
+    let reserved = reserve.is_held();
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
@@ -111,6 +116,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (log, manifest) = begun.inspect_err(|_| {
         recovering.clear();
         remover::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
+        if reserved {
+            reserve.hold();
+        }
     })?;
     let last_sequence = manifest.state().last_sequence;
     remover::remove_orphans(&*env, directory, manifest.number(), manifest.state(), &BTreeSet::new())?;
@@ -123,7 +131,17 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     remover::release_segments(&inner, floor, true)?;
     forget_changes::forget(&inner, true)?;
+    reserve.hold_for(if reserved { u64::MAX } else { bytes_of_files(&inner) });
     Ok(inner)
+}
+
+/// Of tables and of the log.
+fn bytes_of_files(inner: &Inner) -> u64 {
+    let of_tables = |keyspace: &Arc<KeyspaceInner>| -> u64 {
+        keyspace.read_state.load().version.tables().map(|(_, table)| table.summary().file_bytes).sum()
+    };
+    let of_log = inner.log.as_ref().map_or(0, |log| log.held_bytes());
+    inner.all_keyspaces().iter().map(of_tables).sum::<u64>() + of_log
 }
 
 /// Steps 5 to 7.
@@ -139,15 +157,25 @@ fn begin(
     if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
         let is_closed = inherited.closed.is_some();
         let first_made = state.next_file;
-        let written = write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed));
-        match written {
+        loop {
+            let written = write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed));
+            let Err(error) = written else { break };
+            if !error.is_disk_full() {
+                return Err(error);
+            }
+            let error = take_back(directory, options, blobs, (old_manifest, first_made), error)?;
+            state.next_file = first_free_number(&*options.env, directory, first_made)?;
+            if maker.reserve().spend() {
+                continue;
+            }
             // The log that was closed has it all, and on a full disk deletes may be what makes
             // room: they need the database open, and no table.
-            Err(error) if is_closed && error.is_disk_full() => {
-                take_back(directory, options, blobs, (old_manifest, first_made), error)?;
-                state.next_file = first_free_number(&*options.env, directory, first_made)?;
+            if is_closed {
+                // For the segment, which takes less where nothing else is left.
+                maker.reserve().hold();
+                break;
             }
-            other => other?,
+            return Err(error);
         }
     }
     keep_changes::decide(options, &mut state, &maker, &mut inherited);
@@ -158,34 +186,48 @@ fn begin(
         keep_changes::make_durable(options, directory, &log, &referred_to)?;
         state.changes_segment = log.shared().oldest_segment();
     }
-    let number = state.next_file;
-    state.next_file += 1;
     // What the log must still hold: everything replayed into memtables.
     let oldest = recovering.values().flat_map(|r| r.immutable.iter().chain([&r.memtable]));
     let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
     state.log_floor = log.shared().floor(oldest);
     // Its link is, and what comes before is in tables or was when the database was closed.
     state.log_synced = log.position().into();
-    let manifest = Manifest::create(&*options.env, directory, number, state)?;
+    let manifest = match prepare_manifest(directory, options, state.clone()) {
+        Err(error) if error.is_disk_full() && log.shared().reserve().spend() => {
+            state.next_file += 1;
+            prepare_manifest(directory, options, state)?
+        }
+        other => other?,
+    };
+    switch_current(&*options.env, directory)?;
     Ok((log, manifest))
 }
 
-/// Removes the tables of a recovery that found no room, so that the open can go on without them;
-/// with new blob files it cannot, since the store knows those.
+/// A manifest that `CURRENT` does not name yet, of the next number.
+fn prepare_manifest(directory: &Path, options: &Options, mut state: ManifestState) -> Result<Manifest> {
+    let number = state.next_file;
+    state.next_file += 1;
+    let manifest = Manifest::prepare(&*options.env, directory, number, state)?;
+    prepare_current(&*options.env, directory, number)?;
+    Ok(manifest)
+}
+
+/// Removes the tables of a recovery that found no room, so that the open can go on without them, or
+/// try again, and returns the error; with new blob files it cannot, since the store knows those.
 fn take_back(
     directory: &Path,
     options: &Options,
     blobs: &BlobStore,
     (old_manifest, first_made): (u64, u64),
     error: Error,
-) -> Result<()> {
+) -> Result<Error> {
     let names = options.env.list(directory)?;
     if names.iter().filter_map(|name| blob_number(name)).any(|number| number >= first_made) {
         return Err(error);
     }
     blobs.end_job_file_unless(|_| false);
     remover::remove_made_by_failed_open(&*options.env, directory, old_manifest, first_made);
-    Ok(())
+    Ok(error)
 }
 
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this
