@@ -342,8 +342,6 @@ class EskerLevel extends AbstractLevel {
         native.put(this.#key(entry[0], options), this.#value(entry[1], options))
       }
 
-      // What the iterable did may have closed the database.
-      this.#assertOpen()
       return this.#database.ingest(native)
     })
   }
