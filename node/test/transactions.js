@@ -190,6 +190,16 @@ test('calls are made in the order of the program', async function (t) {
   t.same(await db.get(new Uint8Array([1])), new Uint8Array([50]))
   t.is(await db.has(new Uint8Array([99])), false)
 
+  // One that takes its time keeps those behind it.
+  const many = function* () {
+    for (let i = 0; i < 200000; i++) yield [Buffer.from(`many ${String(i).padStart(6, '0')}`), value]
+  }
+  await db.ingest(many(), { keyEncoding: 'buffer' })
+  const long = await db.transaction()
+  const counted = [long.count(), long.put(key, value), long.count(), long.has(key)]
+  t.same(await Promise.all(counted), [200001, undefined, 200002, true])
+  await long.rollback()
+
   // A failure ends nothing.
   const other = await db.transaction()
   const failed = codeOf(other.put(key, value, { ttl: 1 }))
