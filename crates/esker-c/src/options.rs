@@ -9,7 +9,7 @@ use crate::codes::*;
 use crate::failure::{Done, Failure, call};
 use crate::keyspace_options::order;
 use crate::objects::{Exclusive, Handle, OptionsObject, esker_options};
-use crate::operator::{CClock, CPolicy, Listener};
+use crate::operator::{CClock, CPolicy, listener};
 use esker::{ChangeRetention, Compression, Options, Profile, ReadMode, WalMode};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -303,6 +303,6 @@ pub unsafe extern "C" fn esker_options_set_event_listener(
     let state = State { pointer: state, destroy };
     set(options, |options| match event {
         None => Err(Failure::invalid("NULL for a listener")),
-        event => Ok(options.event_listener(Arc::new(Listener { state, event }))),
+        event => Ok(options.event_listener(listener(state, event))),
     })
 }
