@@ -619,8 +619,8 @@ uint32_t esker_abi_version(void);
 void esker_free(void *memory);
 
 /*
- A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened; to
- be freed with `esker_free`.
+ A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened;
+ to be freed with `esker_free`.
  */
 esker_code esker_escape_key(const void *key, size_t key_length, char **text);
 

@@ -65,8 +65,8 @@ pub unsafe extern "C" fn esker_free(memory: *mut c_void) {
     unsafe { memory::free(memory) }
 }
 
-/// A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened; to
-/// be freed with `esker_free`.
+/// A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened;
+/// to be freed with `esker_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_escape_key(key: *const c_void, key_length: usize, text: *mut *mut c_char) -> esker_code {
     // SAFETY: the caller keeps the contract.

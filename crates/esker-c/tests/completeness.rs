@@ -1,4 +1,5 @@
-//! Every public function of the engine is one of C, or `doc/interfaces.md` says what is in its place.
+//! Every public function of the engine is one of C, or `doc/interfaces.md` says what is in its
+//! place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +10,8 @@ fn read(path: &str) -> String {
 }
 
 /// The functions of the engine, as `Keyspace::get` or `escape_key`, that a list of its interface
-/// has. Not those of its modules: typed keyspaces, environments, and operators, of which C has names.
+/// has. Not those of its modules: typed keyspaces, environments, and operators, of which C has the
+/// names.
 fn of_engine(list: &str) -> BTreeSet<String> {
     let names = list.lines().filter_map(|line| {
         let path = line.strip_prefix("fn esker::")?;
