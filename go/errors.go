@@ -99,6 +99,8 @@ type Error struct {
 	Message string
 	// Retryable says whether the call may succeed later without any change by the caller.
 	Retryable bool
+	// DiskFull says whether the cause is a full disk or an exhausted quota.
+	DiskFull bool
 	// OldestWrite is, with ErrGone, the first write whose changes are kept.
 	OldestWrite uint64
 }
@@ -136,6 +138,7 @@ func call(f func() C.esker_code) error {
 			Code:        Code(code),
 			Message:     C.GoString(C.esker_last_error_message()),
 			Retryable:   bool(C.esker_last_error_is_retryable()),
+			DiskFull:    bool(C.esker_last_error_is_disk_full()),
 			OldestWrite: uint64(C.esker_last_error_oldest_write()),
 		}
 	}
@@ -143,3 +146,11 @@ func call(f func() C.esker_code) error {
 
 // Version is that of the library, as "0.1.0".
 func Version() string { return C.GoString(C.esker_version()) }
+
+// EscapeKey is a key as messages have it: printable ASCII as it is, every other byte as \xNN, and long
+// keys shortened.
+func EscapeKey(key []byte) (string, error) {
+	var text *C.char
+	err := call(func() C.esker_code { return C.go_escape_key(data(key), length(key), &text) })
+	return takeText(text), err
+}

@@ -52,6 +52,27 @@ func TestValues(t *testing.T) {
 	must(t, err)
 	that(t, len(values) == 0, "no values")
 
+	// Into a buffer, which may be a part of another object.
+	holder := struct {
+		buffer [4]byte
+		other  *int
+	}{other: new(int)}
+	length, found, err := names.GetInto(b("ada"), holder.buffer[:])
+	must(t, err)
+	that(t, found && length == 4, "the value")
+	equal(t, holder.buffer[:], "1815")
+	length, found, err = names.GetInto(b("eve"), nil)
+	must(t, err)
+	that(t, found && length == 0, "an empty value")
+	length, found, err = names.GetInto(b("bob"), nil)
+	must(t, err)
+	that(t, !found && length == 0, "no value")
+	holder.buffer = [4]byte{'-', '-', '-', '-'}
+	length, found, err = names.GetInto(b("ada"), holder.buffer[:3])
+	is(t, err, esker.ErrBufferTooShort)
+	that(t, found && length == 4, "the length that is needed")
+	equal(t, holder.buffer[:], "----")
+
 	has, err := names.Has(b("eve"))
 	must(t, err)
 	that(t, has, "eve")
@@ -495,6 +516,11 @@ func TestSnapshots(t *testing.T) {
 	must(t, err)
 	equal(t, values[0], "before")
 	none(t, values[1])
+	buffer := make([]byte, 8)
+	length, found, err := snapshot.GetInto(names, b("ada"), buffer)
+	must(t, err)
+	that(t, found, "ada")
+	equal(t, buffer[:length], "before")
 	has, err := snapshot.Has(names, b("eve"))
 	must(t, err)
 	that(t, has, "eve")
@@ -526,6 +552,11 @@ func TestSnapshots(t *testing.T) {
 	is(t, snapshot.Close(), esker.ErrClosed)
 	_, err = snapshot.Get(names, b("ada"))
 	is(t, err, esker.ErrClosed)
+	_, _, err = snapshot.GetInto(names, b("ada"), buffer)
+	is(t, err, esker.ErrClosed)
+	values, err = snapshot.MultiGet(names, b("ada"), b("eve"))
+	is(t, err, esker.ErrClosed)
+	that(t, len(values) == 2, "two places")
 	ended := snapshot.Scan(names, esker.ScanOptions{})
 	for range ended.All() {
 		t.Fatal("a pair")
@@ -603,6 +634,91 @@ func TestTransactions(t *testing.T) {
 	must(t, one.DeleteRange(names, esker.Range{}))
 	must(t, one.Rollback())
 	that(t, scanned(t, names.All()) == "k2=2 k3=3", "what was rolled back")
+}
+
+func TestReadsOfTransactions(t *testing.T) {
+	clock := newClock()
+	db := open(t, esker.WithClock(clock.Now))
+	names := keyspace(t, db, "names", esker.Expires(0), esker.BuiltInMerge(esker.MergeMax))
+	put(t, names, "k1", "1", "k2", "2")
+	soon := clock.Now().Add(time.Hour)
+	must(t, names.PutUntil(b("k3"), b("3"), soon))
+	one, err := db.Transaction()
+	must(t, err)
+	must(t, one.Put(names, b("k1"), b("long")))
+
+	values, err := one.MultiGet(names, b("k2"), b("none"), b("k1"))
+	must(t, err)
+	that(t, len(values) == 3, "three values")
+	equal(t, values[0], "2")
+	none(t, values[1])
+	equal(t, values[2], "long")
+	buffer := make([]byte, 4)
+	length, found, err := one.GetInto(names, b("k1"), buffer)
+	must(t, err)
+	that(t, found && length == 4, "its own write")
+	equal(t, buffer, "long")
+	length, found, err = one.GetInto(names, b("k1"), buffer[:1])
+	is(t, err, esker.ErrBufferTooShort)
+	that(t, found && length == 4, "the length that is needed")
+	_, found, err = one.GetInto(names, b("none"), buffer)
+	must(t, err)
+	that(t, !found, "no value")
+
+	at, found, err := one.ExpiresAt(names, b("k3"))
+	must(t, err)
+	that(t, found && at.Equal(soon), "in an hour")
+	at, found, err = one.ExpiresAt(names, b("k2"))
+	must(t, err)
+	that(t, found && at.IsZero(), "never")
+	_, found, err = one.ExpiresAt(names, b("none"))
+	must(t, err)
+	that(t, !found, "no value")
+	_, _, err = one.ExpiresAt(names, b("k1"))
+	is(t, err, esker.ErrInvalidArgument)
+
+	is(t, one.MergeWithTTL(names, b("m"), b("7"), 0), esker.ErrInvalidArgument)
+	must(t, one.MergeWithTTL(names, b("m"), b("7"), time.Hour))
+	must(t, one.Commit())
+	at, _, err = names.ExpiresAt(b("m"))
+	must(t, err)
+	that(t, at.Equal(soon), "an hour from the commit")
+
+	// What was read of many keys counts: another writer of one is a conflict.
+	one, err = db.Transaction()
+	must(t, err)
+	_, err = one.MultiGet(names, b("k2"), b("none"))
+	must(t, err)
+	must(t, one.Put(names, b("k4"), b("4")))
+	must(t, names.Put(b("none"), b("0")))
+	is(t, one.Commit(), esker.ErrConflict)
+	for what, call := range map[string]func() error{
+		"MultiGet":     func() error { _, err := one.MultiGet(names, b("k")); return err },
+		"GetInto":      func() error { _, _, err := one.GetInto(names, b("k"), nil); return err },
+		"ExpiresAt":    func() error { _, _, err := one.ExpiresAt(names, b("k")); return err },
+		"MergeWithTTL": func() error { return one.MergeWithTTL(names, b("k"), b("7"), time.Hour) },
+	} {
+		t.Run(what, func(t *testing.T) { is(t, call(), esker.ErrClosed) })
+	}
+}
+
+// What closed databases have left is kept for the next one.
+func TestUnusedMemory(t *testing.T) {
+	db := open(t, esker.WriteBuffer(1<<20))
+	names := keyspace(t, db, "names")
+	put(t, names, "k", "v")
+	// A keyspace can be read behind the end of its database.
+	must(t, names.Close())
+	must(t, db.Close())
+	bytes, err := esker.UnusedMemoryBytes()
+	must(t, err)
+	that(t, bytes > 0, "memory is left")
+	// A database of another test that was not closed may be collected at this moment.
+	for bytes > 0 {
+		must(t, esker.ReleaseUnusedMemory())
+		bytes, err = esker.UnusedMemoryBytes()
+		must(t, err)
+	}
 }
 
 func TestTransact(t *testing.T) {
@@ -885,6 +1001,31 @@ func TestOptions(t *testing.T) {
 		that(t, errors.Is(err, esker.ErrInvalidArgument), what)
 	}
 	is(t, names.Put(nil, nil, nil), esker.ErrInvalidArgument)
+	must(t, esker.ValidateOptions(esker.MemoryBudget(64<<20)))
+	must(t, esker.ValidateOptions())
+	is(t, esker.ValidateOptions(esker.MemoryBudget(10)), esker.ErrInvalidArgument)
+	is(t, esker.ValidateOptions(nil), esker.ErrInvalidArgument)
+	explained, err = esker.ExplainOptions(esker.MemoryBudget(64 << 20))
+	must(t, err)
+	that(t, strings.Contains(explained, "memory_budget_bytes = 64 MiB"), explained)
+	_, err = esker.ExplainOptions(esker.Profile("none"))
+	is(t, err, esker.ErrInvalidArgument)
+	for _, compression := range []esker.Compression{esker.NoCompression, esker.LZ4Compression} {
+		available, err := compression.IsAvailable()
+		must(t, err)
+		that(t, available, "every library has it")
+	}
+	_, err = esker.Compression(17).IsAvailable()
+	is(t, err, esker.ErrInvalidArgument)
+	drops, err := esker.DropsValuesInCompaction(esker.KeepAtMost(1 << 30))
+	must(t, err)
+	that(t, drops, "it drops the oldest tables")
+	drops, err = esker.DropsValuesInCompaction(esker.Compacted(esker.Leveled))
+	must(t, err)
+	that(t, !drops, "it drops nothing")
+	escaped, err := esker.EscapeKey(b("a\x00\xff"))
+	must(t, err)
+	that(t, escaped == "a\\x00\\xff", escaped)
 	that(t, esker.Version() != "", "a version")
 	that(t, esker.ErrCorruption.Error() == "ESKER_CORRUPTION", esker.ErrCorruption.Error())
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Keyspace is a named, ordered map from bytes to bytes, part of one [DB]. Any goroutine may use it.
@@ -195,12 +196,39 @@ func (k *Keyspace) Get(key []byte) ([]byte, error) {
 	return k.value(func() C.go_value { return C.go_keyspace_get(k.handle.c, data(key), length(key)) })
 }
 
-// MultiGet is the values of many keys, all of one moment: nil for a key that has none.
-func (k *Keyspace) MultiGet(keys ...[]byte) ([][]byte, error) {
-	return multiGet(k, nil, keys)
+// GetInto copies the value of a key into a buffer, without memory of its own. The length is that of
+// the value: where it is more than that of the buffer, nothing is copied, and the error is
+// ErrBufferTooShort.
+func (k *Keyspace) GetInto(key, buffer []byte) (length int, found bool, err error) {
+	return getInto(key, buffer, k.run, func(key C.go_data, n C.size_t, buffer *C.uchar, most C.size_t) C.go_answer {
+		return C.go_keyspace_get_into(k.handle.c, key, n, buffer, most)
+	})
 }
 
-func multiGet(k *Keyspace, snapshot *Snapshot, keys [][]byte) ([][]byte, error) {
+func getInto(
+	key, buffer []byte,
+	run func(func() C.esker_code) error,
+	get func(C.go_data, C.size_t, *C.uchar, C.size_t) C.go_answer,
+) (int, bool, error) {
+	var answer C.go_answer
+	err := run(func() C.esker_code {
+		answer = get(data(key), length(key), (*C.uchar)(unsafe.SliceData(buffer)), length(buffer))
+		return answer.code
+	})
+	return int(answer.number), bool(answer.yes), err
+}
+
+// MultiGet is the values of many keys, all of one moment: nil for a key that has none.
+func (k *Keyspace) MultiGet(keys ...[]byte) ([][]byte, error) {
+	return multiGet(keys, func(f keysCall) error {
+		return k.run(func() C.esker_code { return f(k.handle.c, nil, nil) })
+	})
+}
+
+// keysCall makes a call for many keys, of a snapshot or a transaction if there is one.
+type keysCall func(*C.esker_keyspace, *C.esker_snapshot, *C.esker_transaction) C.esker_code
+
+func multiGet(keys [][]byte, run func(keysCall) error) ([][]byte, error) {
 	total := 0
 	lengths := make([]C.size_t, len(keys))
 	for i, key := range keys {
@@ -212,12 +240,12 @@ func multiGet(k *Keyspace, snapshot *Snapshot, keys [][]byte) ([][]byte, error) 
 		all = append(all, key...)
 	}
 	var pairs C.go_pairs
-	err := k.runWith(snapshot, func(snapshot *C.esker_snapshot) C.esker_code {
+	err := run(func(k *C.esker_keyspace, s *C.esker_snapshot, t *C.esker_transaction) C.esker_code {
 		var first *C.size_t
 		if len(lengths) > 0 {
 			first = &lengths[0]
 		}
-		return C.go_multi_get(k.handle.c, snapshot, data(all), first, length(keys), &pairs)
+		return C.go_multi_get(k, s, t, data(all), first, length(keys), &pairs)
 	})
 	values := make([][]byte, len(keys))
 	for i, pair := range takePairs(&pairs) {

@@ -147,6 +147,17 @@ func WithCompactionFilter(filter CompactionFilter) KeyspaceOption {
 	}
 }
 
+// DropsValuesInCompaction says whether compaction drops values by these options for other reasons than
+// that they were deleted, overwritten or have expired: a compaction filter, or [FIFO]. When it does
+// depends on how a database was compacted, so that two databases with the same writes differ.
+func DropsValuesInCompaction(options ...KeyspaceOption) (bool, error) {
+	var drops C.bool
+	err := withKeyspaceOptions(options, func(options *C.esker_keyspace_options) error {
+		return call(func() C.esker_code { return C.esker_keyspace_options_drops_values_in_compaction(options, &drops) })
+	})
+	return bool(drops), err
+}
+
 // withKeyspaceOptions calls a function with options for C, which it copies.
 func withKeyspaceOptions(options []KeyspaceOption, f func(*C.esker_keyspace_options) error) error {
 	var c *C.esker_keyspace_options

@@ -139,3 +139,17 @@ func Destroy(path string, options ...Option) error {
 		})
 	})
 }
+
+// ReleaseUnusedMemory gives the memory that closed databases have left for the next one back to the
+// system. While a database is open, that happens by itself once no open database has been written to
+// for a second.
+func ReleaseUnusedMemory() error {
+	return call(func() C.esker_code { return C.esker_release_unused_memory() })
+}
+
+// UnusedMemoryBytes is the memory that is kept for the next memtable, or for the next database.
+func UnusedMemoryBytes() (uint64, error) {
+	var bytes C.size_t
+	err := call(func() C.esker_code { return C.esker_unused_memory_bytes(&bytes) })
+	return uint64(bytes), err
+}

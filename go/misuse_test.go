@@ -171,6 +171,7 @@ func TestClosedDatabases(t *testing.T) {
 		"Put":      func() error { return names.Put(nil, nil) },
 		"PutWith":  func() error { return names.Put(nil, nil, esker.Sync(), esker.WithContext(ctx)) },
 		"Get":      func() error { _, err := names.Get(nil); return err },
+		"GetInto":  func() error { _, _, err := names.GetInto(b("a"), nil); return err },
 		"MultiGet": func() error { _, err := names.MultiGet(b("a")); return err },
 		"Count":    func() error { _, err := names.Count(r); return err },
 		"Ingest":   func() error { _, err := names.Ingest(func(func(a, b []byte) bool) {}); return err },
@@ -230,6 +231,12 @@ func TestClosedKeyspaces(t *testing.T) {
 	is(t, transaction.Put(names, nil, nil), esker.ErrClosed)
 	_, err = snapshot.Get(names, nil)
 	is(t, err, esker.ErrClosed)
+	_, err = snapshot.MultiGet(names, nil)
+	is(t, err, esker.ErrClosed)
+	_, err = transaction.MultiGet(names, nil)
+	is(t, err, esker.ErrClosed)
+	_, _, err = transaction.GetInto(names, nil, nil)
+	is(t, err, esker.ErrClosed)
 }
 
 // What was never made is told as well.
@@ -263,6 +270,7 @@ func TestZeroObjects(t *testing.T) {
 		"zero Snapshot":    func() error { _, err := new(esker.Snapshot).Sequence(); return err },
 		"close Snapshot":   func() error { return noSnapshot.Close() },
 		"Transaction":      func() error { return noTransaction.Commit() },
+		"read many":        func() error { _, err := noTransaction.MultiGet(names, nil); return err },
 		"zero Transaction": func() error { return new(esker.Transaction).Put(names, nil, nil) },
 		"roll back":        func() error { return noTransaction.Rollback() },
 		"Cursor":           func() error { _, err := noCursor.Next(); return err },

@@ -90,6 +90,13 @@ const (
 	ZstdCompression Compression = C.ESKER_COMPRESSION_ZSTD
 )
 
+// IsAvailable says whether the library was built with the compression.
+func (c Compression) IsAvailable() (bool, error) {
+	var available C.bool
+	err := call(func() C.esker_code { return C.esker_compression_is_available(C.int32_t(c), &available) })
+	return bool(available), err
+}
+
 // CompressLastRun is the compression of the last run.
 func CompressLastRun(compression Compression) Option {
 	return option(func(o *C.esker_options) C.esker_code {
@@ -260,6 +267,26 @@ func WithEventListener(listener func(name, text string)) Option {
 		state := C.uintptr_t(cgo.NewHandle(listener))
 		return call(func() C.esker_code { return C.go_set_event_listener(options, state) })
 	}
+}
+
+// ValidateOptions refuses what cannot work: the message names the option, its value and its limits.
+// Every open begins with this.
+func ValidateOptions(options ...Option) error {
+	return withOptions(options, func(options *C.esker_options) error {
+		return call(func() C.esker_code { return C.esker_options_validate(options) })
+	})
+}
+
+// ExplainOptions is every value that a database opened with these options would have, its origin and
+// its trade-off, as a text.
+func ExplainOptions(options ...Option) (text string, err error) {
+	err = withOptions(options, func(options *C.esker_options) error {
+		var explained *C.char
+		err := call(func() C.esker_code { return C.esker_options_explain(options, &explained) })
+		text = takeText(explained)
+		return err
+	})
+	return text, err
 }
 
 // withOptions calls a function with options for C, which it copies.

@@ -92,8 +92,21 @@ esker_code go_transaction_fill_prefix(esker_transaction *transaction, esker_keys
   return done(pairs, code);
 }
 
-esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot, go_data keys,
-                        const size_t *lengths, size_t count, go_pairs *pairs) {
+static esker_code multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot,
+                            esker_transaction *transaction, const esker_bytes *keys, size_t count,
+                            char **values, size_t *lengths) {
+  if (transaction != NULL) {
+    return esker_transaction_multi_get(transaction, keyspace, keys, count, values, lengths, NULL);
+  }
+  if (snapshot != NULL) {
+    return esker_snapshot_multi_get(snapshot, keyspace, keys, count, values, lengths, NULL);
+  }
+  return esker_keyspace_multi_get(keyspace, keys, count, values, lengths, NULL);
+}
+
+esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot,
+                        esker_transaction *transaction, go_data keys, const size_t *lengths,
+                        size_t count, go_pairs *pairs) {
   if (count == 0) return ESKER_OK;
   esker_bytes *bytes = calloc(count, sizeof *bytes);
   char **values = calloc(count, sizeof *values);
@@ -105,10 +118,7 @@ esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot, go_d
       bytes[i].length = lengths[i];
       keys += lengths[i];
     }
-    code = snapshot == NULL
-               ? esker_keyspace_multi_get(keyspace, bytes, count, values, value_lengths, NULL)
-               : esker_snapshot_multi_get(snapshot, keyspace, bytes, count, values, value_lengths,
-                                          NULL);
+    code = multi_get(keyspace, snapshot, transaction, bytes, count, values, value_lengths);
     for (size_t i = 0; i < count; i++) {
       if (code == ESKER_OK) add(pairs, "v", values[i] != NULL, values[i], value_lengths[i]);
       esker_free(values[i]);

@@ -76,6 +76,39 @@ static inline go_value go_transaction_get(esker_transaction *transaction, esker_
   return result;
 }
 
+static inline go_answer go_keyspace_get_into(esker_keyspace *keyspace, go_data key,
+                                             size_t key_length, unsigned char *buffer,
+                                             size_t buffer_length) {
+  go_answer r = {0};
+  size_t length = 0;
+  r.code = esker_keyspace_get_into(keyspace, key, key_length, buffer, buffer_length, &length, &r.yes);
+  r.number = length;
+  return r;
+}
+
+static inline go_answer go_snapshot_get_into(esker_snapshot *snapshot, esker_keyspace *keyspace,
+                                             go_data key, size_t key_length, unsigned char *buffer,
+                                             size_t buffer_length) {
+  go_answer r = {0};
+  size_t length = 0;
+  r.code = esker_snapshot_get_into(snapshot, keyspace, key, key_length, buffer, buffer_length,
+                                   &length, &r.yes);
+  r.number = length;
+  return r;
+}
+
+static inline go_answer go_transaction_get_into(esker_transaction *transaction,
+                                                esker_keyspace *keyspace, go_data key,
+                                                size_t key_length, unsigned char *buffer,
+                                                size_t buffer_length) {
+  go_answer r = {0};
+  size_t length = 0;
+  r.code = esker_transaction_get_into(transaction, keyspace, key, key_length, buffer, buffer_length,
+                                      &length, &r.yes);
+  r.number = length;
+  return r;
+}
+
 static inline go_answer go_keyspace_contains_key(esker_keyspace *keyspace, go_data key,
                                                  size_t length) {
   go_answer result = {0};
@@ -110,6 +143,15 @@ static inline go_answer go_snapshot_expires_at(esker_snapshot *snapshot, esker_k
   go_answer result = {0};
   result.code =
       esker_snapshot_expires_at(snapshot, keyspace, key, length, &result.yes, &result.number);
+  return result;
+}
+
+static inline go_answer go_transaction_expires_at(esker_transaction *transaction,
+                                                  esker_keyspace *keyspace, go_data key,
+                                                  size_t length) {
+  go_answer result = {0};
+  result.code =
+      esker_transaction_expires_at(transaction, keyspace, key, length, &result.yes, &result.number);
   return result;
 }
 
@@ -421,6 +463,14 @@ static inline esker_code go_transaction_merge(esker_transaction *transaction,
   return esker_transaction_merge(transaction, keyspace, key, key_length, operand, operand_length);
 }
 
+static inline esker_code go_transaction_merge_with_ttl(esker_transaction *transaction,
+                                                       esker_keyspace *keyspace, go_data key,
+                                                       size_t key_length, go_data operand,
+                                                       size_t operand_length, uint64_t ttl_ms) {
+  return esker_transaction_merge_with_ttl(transaction, keyspace, key, key_length, operand,
+                                          operand_length, ttl_ms);
+}
+
 static inline esker_code go_transaction_delete_range(esker_transaction *transaction,
                                                      esker_keyspace *keyspace, GO_RANGE) {
   esker_range range = GO_MAKE_RANGE;
@@ -482,6 +532,10 @@ static inline esker_code go_iterator_create_prefix(esker_keyspace *keyspace,
   return code == ESKER_OK && keys_only ? esker_iterator_keys_only(*iterator) : code;
 }
 
+static inline esker_code go_escape_key(go_data key, size_t length, char **text) {
+  return esker_escape_key(key, length, text);
+}
+
 static inline esker_code go_output_set(esker_output *output, go_data value, size_t length) {
   return esker_output_set(output, value, length);
 }
@@ -504,9 +558,11 @@ esker_code go_transaction_fill_prefix(esker_transaction *transaction, esker_keys
                                       bool *is_end);
 
 /* The key that stands at the front of `lengths[i]` bytes of `keys`, and so on. A pair for each key:
- * an empty key where there is no value, otherwise a byte. */
-esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot, go_data keys,
-                        const size_t *lengths, size_t count, go_pairs *pairs);
+ * an empty key where there is no value, otherwise a byte. Of a snapshot or a transaction, unless
+ * both are NULL. */
+esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot,
+                        esker_transaction *transaction, go_data keys, const size_t *lengths,
+                        size_t count, go_pairs *pairs);
 
 esker_code go_db_properties(esker_db *db, go_pairs *pairs);
 esker_code go_db_keyspaces(esker_db *db, go_pairs *pairs);

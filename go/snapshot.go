@@ -85,12 +85,19 @@ func (s *Snapshot) Get(k *Keyspace, key []byte) ([]byte, error) {
 	return take(found.data, found.length), err
 }
 
+// GetInto is as [Keyspace.GetInto].
+func (s *Snapshot) GetInto(k *Keyspace, key, buffer []byte) (length int, found bool, err error) {
+	run := func(f func() C.esker_code) error { return s.run(k, f) }
+	return getInto(key, buffer, run, func(key C.go_data, n C.size_t, buffer *C.uchar, most C.size_t) C.go_answer {
+		return C.go_snapshot_get_into(s.handle.c, k.handle.c, key, n, buffer, most)
+	})
+}
+
 // MultiGet is as [Keyspace.MultiGet].
 func (s *Snapshot) MultiGet(k *Keyspace, keys ...[]byte) ([][]byte, error) {
-	if err := s.usable(); err != nil {
-		return make([][]byte, len(keys)), err
-	}
-	return multiGet(k, s, keys)
+	return multiGet(keys, func(f keysCall) error {
+		return s.run(k, func() C.esker_code { return f(k.handle.c, s.handle.c, nil) })
+	})
 }
 
 func (s *Snapshot) answer(k *Keyspace, f func() C.go_answer) (bool, C.uint64_t, error) {

@@ -153,6 +153,35 @@ func (t *Transaction) Get(k *Keyspace, key []byte) ([]byte, error) {
 	return take(found.data, found.length), err
 }
 
+// GetInto is as [Keyspace.GetInto].
+func (t *Transaction) GetInto(k *Keyspace, key, buffer []byte) (length int, found bool, err error) {
+	run := func(f func() C.esker_code) error { return t.run(k, f) }
+	return getInto(key, buffer, run, func(key C.go_data, n C.size_t, buffer *C.uchar, most C.size_t) C.go_answer {
+		return C.go_transaction_get_into(t.handle.c, k.handle.c, key, n, buffer, most)
+	})
+}
+
+// MultiGet is as [Keyspace.MultiGet]. All the keys count as read.
+func (t *Transaction) MultiGet(k *Keyspace, keys ...[]byte) ([][]byte, error) {
+	return multiGet(keys, func(f keysCall) error {
+		return t.run(k, func() C.esker_code { return f(k.handle.c, nil, t.handle.c) })
+	})
+}
+
+// ExpiresAt is as [Keyspace.ExpiresAt], as of the beginning of the transaction. For a key that the
+// transaction has written it is ErrInvalidArgument: times to live count from the commit.
+func (t *Transaction) ExpiresAt(k *Keyspace, key []byte) (at time.Time, found bool, err error) {
+	var answer C.go_answer
+	err = t.run(k, func() C.esker_code {
+		answer = C.go_transaction_expires_at(t.handle.c, k.handle.c, data(key), length(key))
+		return answer.code
+	})
+	if answer.yes {
+		at = expiry(answer.number)
+	}
+	return at, bool(answer.yes), err
+}
+
 // Has is as [Keyspace.Has].
 func (t *Transaction) Has(k *Keyspace, key []byte) (bool, error) {
 	var answer C.go_answer
@@ -235,6 +264,18 @@ func (t *Transaction) Delete(k *Keyspace, key []byte) error {
 func (t *Transaction) Merge(k *Keyspace, key, operand []byte) error {
 	return t.run(k, func() C.esker_code {
 		return C.go_transaction_merge(t.handle.c, k.handle.c, data(key), length(key), data(operand), length(operand))
+	})
+}
+
+// MergeWithTTL merges an operand with a time to live, which counts from the commit.
+func (t *Transaction) MergeWithTTL(k *Keyspace, key, operand []byte, ttl time.Duration) error {
+	ms, err := milliseconds(ttl)
+	if err != nil {
+		return err
+	}
+	return t.run(k, func() C.esker_code {
+		return C.go_transaction_merge_with_ttl(t.handle.c, k.handle.c, data(key), length(key), data(operand),
+			length(operand), ms)
 	})
 }
 

@@ -127,6 +127,105 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   persist(key: KDefault): Promise<boolean>
   persist<K = KDefault>(key: K, options: KeyOptions<K>): Promise<boolean>
 
+  /**
+   * Makes the value of a key expire at a time, in milliseconds since 1970; `Infinity` is never.
+   *
+   * @returns Whether the key has a value.
+   */
+  expireAt(key: KDefault, at: number): Promise<boolean>
+  expireAt<K = KDefault>(key: K, at: number, options: KeyOptions<K>): Promise<boolean>
+
+  /**
+   * Puts the value of a key that has none.
+   *
+   * @returns The value that the key has, which was not changed; `undefined` if it had none.
+   */
+  putIfAbsent(key: KDefault, value: VDefault): Promise<VDefault | undefined>
+  putIfAbsent<K = KDefault, V = VDefault>(
+    key: K,
+    value: V,
+    options: ReadWriteOptions<K, V>
+  ): Promise<V | undefined>
+
+  /**
+   * Puts the value of a key that has the expected one. `undefined` is no value: as the expected one, of
+   * a key that has none, and as the new one, to delete the key.
+   */
+  compareAndSwap(
+    key: KDefault,
+    expected: VDefault | undefined,
+    value: VDefault | undefined
+  ): Promise<CompareAndSwap<VDefault>>
+  compareAndSwap<K = KDefault, V = VDefault>(
+    key: K,
+    expected: V | undefined,
+    value: V | undefined,
+    options: ReadWriteOptions<K, V>
+  ): Promise<CompareAndSwap<V>>
+
+  /**
+   * Combines an operand with the value of a key, as `merge()` does.
+   *
+   * @returns The value of the key then.
+   */
+  mergeAndGet(key: KDefault, operand: VDefault): Promise<VDefault | undefined>
+  mergeAndGet<K = KDefault, V = VDefault>(
+    key: K,
+    operand: V,
+    options: ReadWriteOptions<K, V>
+  ): Promise<V | undefined>
+
+  /**
+   * Deletes a key.
+   *
+   * @returns The value that it had.
+   */
+  take(key: KDefault): Promise<VDefault | undefined>
+  take<K = KDefault, V = VDefault>(key: K, options: TakeOptions<K, V>): Promise<V | undefined>
+
+  /**
+   * Deletes the least key.
+   *
+   * @returns The key and its value; `undefined` if there is none.
+   */
+  popFirst(): Promise<[KDefault, VDefault] | undefined>
+  popFirst<K = KDefault, V = VDefault>(options: PopFirstOptions<K, V>): Promise<[K, V] | undefined>
+
+  /** The number of keys of a range, which costs a scan. */
+  count(): Promise<number>
+  count<K = KDefault>(options: CountOptions<K>): Promise<number>
+
+  /**
+   * Begins a transaction: it reads as of this moment, and what it writes takes effect together, or
+   * not at all (`LEVEL_CONFLICT`). It must be ended.
+   */
+  transaction(): Promise<Transaction<KDefault, VDefault>>
+
+  /**
+   * Makes a transaction, calls `body` with it, and commits it. Where the commit meets another writer it
+   * begins anew, ten times in all if `attempts` says nothing else. An error of `body` rolls it back.
+   *
+   * @returns What `body` returned.
+   */
+  transact<T>(
+    body: (transaction: Transaction<KDefault, VDefault>) => T | Promise<T>,
+    options?: TransactOptions
+  ): Promise<T>
+
+  /**
+   * Loads entries, whose keys ascend, straight into tables: all of them become visible and durable at
+   * once, or none. They are gathered in memory.
+   *
+   * @returns How many there were.
+   */
+  ingest(
+    entries: Iterable<[KDefault, VDefault]> | AsyncIterable<[KDefault, VDefault]>
+  ): Promise<number>
+  ingest<K = KDefault, V = VDefault>(
+    entries: Iterable<[K, V]> | AsyncIterable<[K, V]>,
+    options: EncodeOptions<K, V>
+  ): Promise<number>
+
   /** About the bytes that the keys from `start` to `end`, without the latter, take. */
   approximateSize(start: KDefault, end: KDefault): Promise<number>
   approximateSize<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<number>
@@ -152,6 +251,24 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    * Iterators and snapshots go on. A later `open()` needs the new name as its `keyspace`.
    */
   renameKeyspace(name: string): Promise<void>
+
+  /** Writes everything acknowledged so far into tables. */
+  flush(): Promise<void>
+
+  /**
+   * Makes a copy in a new or empty directory that opens as a database: by hard links where those work,
+   * or, with `copy`, of every file.
+   */
+  checkpoint(directory: string, options?: CheckpointOptions): Promise<void>
+
+  /** Reads everything and checks it. `LEVEL_CORRUPTION` is the first damage. */
+  verify(): Promise<void>
+
+  /** The names of all keyspaces. */
+  keyspaces(): Promise<string[]>
+
+  /** Removes a keyspace with all that is in it. */
+  dropKeyspace(name: string): Promise<void>
 
   /** Compacts the tables that hold the keys from `start` to `end`. */
   compactRange(start: KDefault, end: KDefault): Promise<void>
@@ -183,6 +300,106 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    * Makes a damaged database open again, with what can be read of it. It must not be open.
    */
   static repair(location: string): Promise<void>
+
+  /**
+   * Removes the database in a directory with all that is in it; the directory stays. It must not be
+   * open.
+   */
+  static destroy(location: string): Promise<void>
+}
+
+/**
+ * Reads and writes that take effect together. It reads as of the moment at which it began, with its own
+ * writes. Calls are made one after the other, in the order of the program.
+ */
+export interface Transaction<KDefault, VDefault> {
+  /** The number of the last write that it sees. It stays after the end. */
+  readonly sequence: number
+
+  get(key: KDefault): Promise<VDefault | undefined>
+  get<K = KDefault, V = VDefault>(key: K, options: EncodingOptions<K, V>): Promise<V | undefined>
+
+  getMany(keys: KDefault[]): Promise<Array<VDefault | undefined>>
+  getMany<K = KDefault, V = VDefault>(
+    keys: K[],
+    options: EncodingOptions<K, V>
+  ): Promise<Array<V | undefined>>
+
+  has(key: KDefault): Promise<boolean>
+  has<K = KDefault>(key: K, options: KeyOptions<K>): Promise<boolean>
+
+  /**
+   * As for the database, as of the beginning of the transaction. `LEVEL_INVALID_ARGUMENT` for a key
+   * that it has written: times to live count from the commit.
+   */
+  expiresAt(key: KDefault): Promise<number | undefined>
+  expiresAt<K = KDefault>(key: K, options: KeyOptions<K>): Promise<number | undefined>
+
+  count(): Promise<number>
+  count<K = KDefault>(options: TransactionRangeOptions<K>): Promise<number>
+
+  /**
+   * The entries of a range, which are read while the loop runs. The loop may write, and meets what it
+   * writes ahead of itself, or not.
+   */
+  entries(): AsyncIterableIterator<[KDefault, VDefault]>
+  entries<K = KDefault, V = VDefault>(
+    options: TransactionEntriesOptions<K, V>
+  ): AsyncIterableIterator<[K, V]>
+
+  put(key: KDefault, value: VDefault): Promise<void>
+  put<K = KDefault, V = VDefault>(
+    key: K,
+    value: V,
+    options: EncodeOptions<K, V> & LifeOptions
+  ): Promise<void>
+
+  del(key: KDefault): Promise<void>
+  del<K = KDefault>(key: K, options: KeyOptions<K>): Promise<void>
+
+  merge(key: KDefault, operand: VDefault): Promise<void>
+  merge<K = KDefault, V = VDefault>(
+    key: K,
+    operand: V,
+    options: EncodeOptions<K, V> & LifeOptions
+  ): Promise<void>
+
+  /** Deletes the keys of a range. */
+  clear(): Promise<void>
+  clear<K = KDefault>(options: TransactionRangeOptions<K>): Promise<void>
+
+  popFirst(): Promise<[KDefault, VDefault] | undefined>
+  popFirst<K = KDefault, V = VDefault>(options: EncodingOptions<K, V>): Promise<[K, V] | undefined>
+
+  touch(key: KDefault, ttl: number): Promise<void>
+  touch<K = KDefault>(key: K, ttl: number, options: KeyOptions<K>): Promise<void>
+
+  expireAt(key: KDefault, at: number): Promise<void>
+  expireAt<K = KDefault>(key: K, at: number, options: KeyOptions<K>): Promise<void>
+
+  persist(key: KDefault): Promise<void>
+  persist<K = KDefault>(key: K, options: KeyOptions<K>): Promise<void>
+
+  /** Writes all in one atomic step, or nothing: `LEVEL_CONFLICT`. The transaction has ended then. */
+  commit(options?: WriteOptions): Promise<void>
+
+  /** Ends it without writing. */
+  rollback(): Promise<void>
+
+  /** Rolls back what was not committed; nothing if it has ended. */
+  close(): Promise<void>
+
+  /** Ends it, as `close()` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** What has become of a `compareAndSwap()`. */
+export interface CompareAndSwap<V> {
+  /** Whether the key had the expected value. */
+  swapped: boolean
+
+  /** The value that it has instead. */
+  current: V | undefined
 }
 
 /** The names of the merge operators that the engine has. */
@@ -357,6 +574,65 @@ export interface LifeOptions {
 /** Options of calls that have keys and no values. */
 export interface KeyOptions<K> {
   keyEncoding?: string | Transcoder.PartialEncoder<K> | undefined
+}
+
+/** Options of calls whose keys and values are only written. */
+export interface EncodeOptions<K, V> extends KeyOptions<K> {
+  valueEncoding?: string | Transcoder.PartialEncoder<V> | undefined
+}
+
+/** Options of calls whose keys and values are read, or read and written. */
+export interface EncodingOptions<K, V> {
+  keyEncoding?: string | Transcoder.PartialEncoding<K> | undefined
+  valueEncoding?: string | Transcoder.PartialEncoding<V> | undefined
+}
+
+/** Options of writes that return a value. */
+export interface ReadWriteOptions<K, V> extends EncodingOptions<K, V>, WriteOptions, LifeOptions {}
+
+/** Options of `take()`. */
+export interface TakeOptions<K, V> extends EncodingOptions<K, V>, WriteOptions {}
+
+/** Options of `popFirst()`. */
+export interface PopFirstOptions<K, V> extends EncodingOptions<K, V>, WriteOptions {}
+
+/** A range of keys, as `clear()` has it. */
+export interface TransactionRangeOptions<K> extends KeyOptions<K> {
+  gt?: K | undefined
+  gte?: K | undefined
+  lt?: K | undefined
+  lte?: K | undefined
+}
+
+/** Options of `count()`. */
+export interface CountOptions<K> extends TransactionRangeOptions<K> {
+  snapshot?: AbstractSnapshot | undefined
+}
+
+/** Options of the `entries()` of a transaction. */
+export interface TransactionEntriesOptions<K, V> extends EncodingOptions<K, V> {
+  gt?: K | undefined
+  gte?: K | undefined
+  lt?: K | undefined
+  lte?: K | undefined
+
+  /** From the greatest key to the least. Default: false. */
+  reverse?: boolean | undefined
+
+  /** The most entries. Default: all. */
+  limit?: number | undefined
+}
+
+/** Options of `transact()`. */
+export interface TransactOptions extends WriteOptions {
+  /** How often it is run, at most. Default: 10. */
+  attempts?: number | undefined
+}
+
+/** Options of `checkpoint()`. */
+export interface CheckpointOptions {
+  /** Copies every file, where hard links would share them. Default: false. */
+  copy?: boolean | undefined
 }
 
 /** Options of iterators. */

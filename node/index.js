@@ -5,14 +5,25 @@ const ModuleError = require('module-error')
 const binding = require('./lib/binding')
 const { EskerChanges } = require('./lib/changes')
 const { EskerChainedBatch } = require('./lib/chained-batch')
-const { encoded, formatOf, timeToLive, wholeNumber } = require('./lib/encoded')
+const {
+  decoded,
+  encoded,
+  formatOf,
+  secondNumber,
+  timeToLive,
+  wholeNumber
+} = require('./lib/encoded')
 const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
 const { openOptions } = require('./lib/options')
-const { rangeOf } = require('./lib/range')
+const { encodedRange, rangeOf } = require('./lib/range')
 const { ReadQueue } = require('./lib/read-queue')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
+const { EskerTransaction } = require('./lib/transaction')
 const { EskerWatch } = require('./lib/watch')
 const { WriteQueue, MANY_OPERATIONS } = require('./lib/write-queue')
+
+// Runs of a transaction that meets another writer.
+const ATTEMPTS = 10
 
 const MANIFEST = {
   encodings: { buffer: true, utf8: true, view: true },
@@ -29,14 +40,29 @@ const MANIFEST = {
     approximateSize: true,
     catchUp: true,
     changes: true,
+    checkpoint: true,
     compactRange: true,
+    compareAndSwap: true,
+    count: true,
+    dropKeyspace: true,
+    expireAt: true,
     expiresAt: true,
+    flush: true,
+    ingest: true,
+    keyspaces: true,
     merge: true,
+    mergeAndGet: true,
     persist: true,
+    popFirst: true,
+    putIfAbsent: true,
     renameKeyspace: true,
     setMergeOperator: true,
     setTtl: true,
+    take: true,
     touch: true,
+    transact: true,
+    transaction: true,
+    verify: true,
     watch: true
   },
   signals: { iterators: true }
@@ -204,33 +230,140 @@ class EskerLevel extends AbstractLevel {
 
   async merge(key, operand, options) {
     return this.#whenOpen(() => {
-      this._assertValidValue(operand)
-      const name = this.#key(key, options)
-      const data = encoded(this.valueEncoding(options?.valueEncoding).encode(operand))
+      const [data, name] = [this.#value(operand, options), this.#key(key, options)]
       const ttl = timeToLive(options?.ttl)
       return this.#writes.write(1, options?.sync, (writes) => writes.merge(name, data, ttl))
     })
   }
 
-  async expiresAt(key, options) {
+  async putIfAbsent(key, value, options) {
+    return this.#whenOpen(() => {
+      const [name, data] = [this.#key(key, options), this.#value(value, options)]
+      const ttl = timeToLive(options?.ttl)
+      return this.#writeAndRead(options, (writes, format) =>
+        writes.putIfAbsent(name, data, ttl, format)
+      )
+    })
+  }
+
+  async compareAndSwap(key, expected, value, options) {
     return this.#whenOpen(async () => {
-      const snapshot = options?.snapshot
-      snapshot?.ref()
+      const name = this.#key(key, options)
+      const [old, data] = [expected, value].map((it) =>
+        it === undefined ? undefined : this.#value(it, options)
+      )
+      const encoding = this.valueEncoding(options?.valueEncoding)
+      const [ttl, format] = [timeToLive(options?.ttl), formatOf(encoding.format)]
+      const { swapped, current } = await this.#writes.write(1, options?.sync, (writes) =>
+        writes.compareAndSwap(name, old, data, ttl, format)
+      )
+      return { swapped, current: decoded(encoding, current) }
+    })
+  }
+
+  async mergeAndGet(key, operand, options) {
+    return this.#whenOpen(() => {
+      const [name, data] = [this.#key(key, options), this.#value(operand, options)]
+      const ttl = timeToLive(options?.ttl)
+      return this.#writeAndRead(options, (writes, format) =>
+        writes.mergeAndGet(name, data, ttl, format)
+      )
+    })
+  }
+
+  async take(key, options) {
+    return this.#whenOpen(() => {
+      const name = this.#key(key, options)
+      return this.#writeAndRead(options, (writes, format) => writes.takeValue(name, format))
+    })
+  }
+
+  async popFirst(options) {
+    return this.#whenOpen(async () => {
+      const keys = this.keyEncoding(options?.keyEncoding)
+      const values = this.valueEncoding(options?.valueEncoding)
+      const entry = await this.#writes.write(1, options?.sync, (writes) =>
+        writes.popFirst(formatOf(keys.format), formatOf(values.format))
+      )
+      return entry && [decoded(keys, entry[0]), decoded(values, entry[1])]
+    })
+  }
+
+  async count(options) {
+    return this.#whenOpen(async () => {
+      const encoding = this.keyEncoding(options?.keyEncoding)
+      const { lower, upper, flags } = encodedRange(options ?? {}, encoding)
+      return this.#atSnapshot(options, (snapshot) =>
+        this.#database.count(lower, upper, flags, snapshot)
+      )
+    })
+  }
+
+  async transaction() {
+    return this.#whenOpen(async () => {
+      const native = await this.#database.transaction()
+      return this.#resource(native, () => new EskerTransaction(this, native, this.#writes))
+    })
+  }
+
+  async transact(body, options) {
+    const { attempts = ATTEMPTS, sync } = options ?? {}
+    if (typeof body !== 'function')
+      throw new TypeError("The first argument 'body' must be a function")
+    wholeNumber("The option 'attempts'", attempts)
+
+    for (let left = attempts; ; left--) {
+      const transaction = await this.transaction()
+      let isCommit = false
 
       try {
-        return await this.#database.expiresAt(this.#key(key, options), snapshotOf(options ?? {}))
-      } finally {
-        snapshot?.unref()
+        const result = await body(transaction)
+        isCommit = true
+        await transaction.commit({ sync })
+        return result
+      } catch (err) {
+        await transaction.close()
+        if (!isCommit || err.code !== 'LEVEL_CONFLICT' || left <= 1) throw err
       }
+    }
+  }
+
+  async ingest(entries, options) {
+    const isIterable = typeof (entries?.[Symbol.asyncIterator] ?? entries?.[Symbol.iterator])
+    if (isIterable !== 'function' || typeof entries === 'string')
+      throw new TypeError("The first argument 'entries' must be an iterable of keys with values")
+
+    return this.#whenOpen(async () => {
+      const native = new binding.Operations()
+
+      for await (const entry of entries) {
+        if (!Array.isArray(entry) || entry.length !== 2)
+          throw new TypeError('An entry must be an array of a key and a value')
+        native.put(this.#key(entry[0], options), this.#value(entry[1], options))
+      }
+
+      return this.#database.ingest(native)
+    })
+  }
+
+  async expiresAt(key, options) {
+    return this.#whenOpen(async () => {
+      const name = this.#key(key, options)
+      return this.#atSnapshot(options, (snapshot) => this.#database.expiresAt(name, snapshot))
     })
   }
 
   async touch(key, ttl, options) {
     return this.#whenOpen(() => {
-      if (typeof ttl !== 'number')
-        throw new TypeError("The second argument 'ttl' must be a number of milliseconds")
-      const name = this.#key(key, options)
-      return this.#writes.write(1, false, (writes) => writes.touch(name, ttl))
+      const [time, name] = [secondNumber('ttl', ttl), this.#key(key, options)]
+      return this.#writes.write(1, false, (writes) => writes.touch(name, time))
+    })
+  }
+
+  async expireAt(key, at, options) {
+    return this.#whenOpen(() => {
+      const [time, name] = [secondNumber('at', at), this.#key(key, options)]
+      return this.#writes.write(1, false, (writes) => writes.expireAt(name, time))
     })
   }
 
@@ -257,13 +390,39 @@ class EskerLevel extends AbstractLevel {
 
   async watch(prefix, options) {
     return this.#whenOpen(async () => {
-      const native = await this.#database.watch(prefix === undefined ? '' : this.#key(prefix, options))
+      const native = await this.#database.watch(
+        prefix === undefined ? '' : this.#key(prefix, options)
+      )
       return this.#resource(native, () => new EskerWatch(this, native))
     })
   }
 
   async catchUp() {
     return this.#whenOpen(() => this.#database.catchUp())
+  }
+
+  async flush() {
+    return this.#whenOpen(() => this.#database.flush())
+  }
+
+  async checkpoint(directory, options) {
+    assertPath("The first argument 'directory'", directory)
+    const { copy = false } = options ?? {}
+    if (typeof copy !== 'boolean') throw new TypeError("The option 'copy' must be a boolean")
+    return this.#whenOpen(() => this.#database.checkpoint(directory, copy))
+  }
+
+  async verify() {
+    return this.#whenOpen(() => this.#database.verify())
+  }
+
+  async keyspaces() {
+    return this.#whenOpen(() => this.#database.keyspaces())
+  }
+
+  async dropKeyspace(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    return this.#whenOpen(() => this.#database.dropKeyspace(name))
   }
 
   getProperty(name) {
@@ -274,6 +433,10 @@ class EskerLevel extends AbstractLevel {
 
   static async repair(location) {
     return binding.Database.repair(assertLocation(location))
+  }
+
+  static async destroy(location) {
+    return binding.Database.destroy(assertLocation(location))
   }
 
   async #whenOpen(call) {
@@ -295,6 +458,31 @@ class EskerLevel extends AbstractLevel {
     this.#assertOpen()
   }
 
+  /** A write whose outcome is a value, or none. */
+  async #writeAndRead(options, add) {
+    const encoding = this.valueEncoding(options?.valueEncoding)
+    const format = formatOf(encoding.format)
+    const value = await this.#writes.write(1, options?.sync, (writes) => add(writes, format))
+    return decoded(encoding, value)
+  }
+
+  /** A read of the snapshot that options name, which is kept until that is done. */
+  async #atSnapshot(options, read) {
+    const snapshot = options?.snapshot
+    snapshot?.ref()
+
+    try {
+      return await read(snapshotOf(options ?? {}))
+    } finally {
+      snapshot?.unref()
+    }
+  }
+
+  #value(value, options) {
+    this._assertValidValue(value)
+    return encoded(this.valueEncoding(options?.valueEncoding).encode(value))
+  }
+
   #key(key, options) {
     this._assertValidKey(key)
     return encoded(this.keyEncoding(options?.keyEncoding).encode(key))
@@ -304,6 +492,11 @@ class EskerLevel extends AbstractLevel {
 const assertLocation = function (location) {
   if (typeof location === 'string' && location !== '') return location
   throw new TypeError("The first argument 'location' must be a non-empty string")
+}
+
+const assertPath = function (what, path) {
+  if (typeof path !== 'string' || path === '')
+    throw new TypeError(`${what} must be a non-empty string`)
 }
 
 exports.EskerLevel = EskerLevel

@@ -39,6 +39,28 @@ exports.timeToLive = function (ttl) {
   )
 }
 
+/** A number of milliseconds that is the second argument of a call. */
+exports.secondNumber = function (name, number) {
+  if (typeof number === 'number') return number
+  throw new TypeError(
+    `The second argument '${name}' must be a number of milliseconds, received ${describe(number)}`
+  )
+}
+
+/** What an encoding makes of a key or value that was read; nothing of none. */
+exports.decoded = function (encoding, data) {
+  if (data === undefined) return undefined
+
+  try {
+    return encoding.decode(data)
+  } catch (err) {
+    throw new ModuleError('Could not decode a key or value', {
+      code: 'LEVEL_DECODE_ERROR',
+      cause: err
+    })
+  }
+}
+
 /** The most milliseconds of a wait, if there is a limit. */
 exports.milliseconds = function (timeout) {
   if (timeout === undefined || timeout === Infinity) return undefined

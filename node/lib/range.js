@@ -30,3 +30,24 @@ exports.rangeOf = function (options) {
 
   return { lower, upper, flags }
 }
+
+/** The same of options whose keys are not encoded yet. */
+exports.encodedRange = function (options, encoding) {
+  const range = { reverse: options.reverse }
+  for (const name of ['gt', 'gte', 'lt', 'lte'])
+    if (options[name] !== undefined) range[name] = encoding.encode(options[name])
+  return exports.rangeOf(range)
+}
+
+/** The part of a range behind a key, in its order. */
+exports.rangeBehind = function ({ lower, upper, flags }, key) {
+  return flags & REVERSE
+    ? { lower, upper: key, flags: flags | UPPER_EXCLUSIVE }
+    : { lower: key, upper, flags: flags | LOWER_EXCLUSIVE }
+}
+
+/** The most entries of a range, as `abstract-level` takes it. */
+exports.limitOf = function (options) {
+  const limit = options?.limit
+  return Number.isInteger(limit) && limit >= 0 ? limit : Infinity
+}

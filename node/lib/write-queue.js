@@ -1,5 +1,6 @@
 'use strict'
 
+const { isNativeError } = require('node:util').types
 const binding = require('./binding')
 
 // Operations of one call to the pool: few enough that the event loop gets its turn between two.
@@ -79,9 +80,9 @@ class WriteQueue {
 
     settlers.forEach((settler, index) => {
       const outcome = outcomes?.[index]
-      // A write says at most yes or no.
-      if (typeof outcome === 'object') settler.reject(outcome)
-      else if (settler.sync) this.#unsynced.push(settler)
+      // What a write says is no error.
+      if (isNativeError(outcome)) settler.reject(outcome)
+      else if (settler.sync) this.#unsynced.push({ ...settler, outcome })
       else settler.resolve(outcome)
     })
 
@@ -94,7 +95,7 @@ class WriteQueue {
   }
 
   async #sync(settlers) {
-    let settle = (settler) => settler.resolve()
+    let settle = (settler) => settler.resolve(settler.outcome)
 
     try {
       await this.#database.sync()

@@ -2,10 +2,10 @@
 
 use crate::database_state::OpenDatabase;
 use crate::failure::Failure;
-use crate::values::Format;
+use crate::values::{Format, milliseconds};
 use crate::waits::{in_pieces, in_thread};
 use crate::work::{Answer, Work, run};
-use esker::{Change, ChangeBatch, ChangeOperation, Expiry, KeyspaceSettings, Slice, Ttl};
+use esker::{Change, ChangeBatch, ChangeOperation, KeyspaceSettings, Slice, Ttl};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, JsValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
 
 /// What keys and values of changes become.
 #[derive(Clone, Copy)]
@@ -248,14 +247,6 @@ fn object<'env>(env: &'env Env, change: &Change, formats: Formats) -> napi::Resu
         _ => object.set("type", "other")?,
     }
     Ok(object)
-}
-
-/// When a value expires, in milliseconds of the wall clock: infinite if never.
-pub fn milliseconds(expiry: Expiry) -> f64 {
-    match expiry {
-        Expiry::At(time) => time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_millis() as f64),
-        _ => f64::INFINITY,
-    }
 }
 
 /// A merge operator, and a time to live as the option `ttl` has it.

@@ -1,18 +1,21 @@
 //! The database.
 
-use crate::changes::{ChangeReader, Formats, milliseconds};
+use crate::changes::{ChangeReader, Formats};
 use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
+use crate::operations::{Operation, Operations};
 use crate::options::{OpenOptions, built_in_operator};
-use crate::range::key_range;
+use crate::outcomes::Outcomes;
+use crate::range::{KeyRange, key_range};
 use crate::reads::{Answers, Reads};
 use crate::snapshot::{Snapshot, reader};
-use crate::values::{Format, Found, FoundMany, Input, bytes, duration};
+use crate::transaction::Transaction;
+use crate::values::{Format, Found, FoundMany, Input, bytes, duration, milliseconds};
 use crate::watch::Watch;
 use crate::work::{Answer, Work, guarded, run};
-use crate::writes::{Outcomes, Writes};
-use esker::{Db, Options, Ttl};
+use crate::writes::Writes;
+use esker::{CheckpointMode, Db, Options, Ttl};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
@@ -200,6 +203,16 @@ impl Database {
         Ok(Snapshot::new(call.db.snapshot()))
     }
 
+    /// A transaction that begins now.
+    #[napi]
+    pub fn transaction(&self) -> AsyncTask<Work<Transaction>> {
+        let call = self.state.begin();
+        run(move || {
+            let call = call?;
+            Ok(Transaction::new(call.database(), call.db.transaction()))
+        })
+    }
+
     /// A reader of what was written from a number on.
     #[napi]
     pub fn changes(
@@ -258,6 +271,41 @@ impl Database {
         run(move || Ok(call?.keyspace.approximate_count(range)? as f64))
     }
 
+    /// How many keys a range has, now or in a snapshot.
+    #[napi]
+    pub fn count(
+        &self,
+        lower: Option<Input<'_>>,
+        upper: Option<Input<'_>>,
+        flags: u32,
+        snapshot: Option<&Snapshot>,
+    ) -> AsyncTask<Work<f64>> {
+        let KeyRange { lower, upper, .. } = key_range(lower, upper, flags);
+        let begun = self.begin_read(snapshot);
+        run(move || {
+            let (call, snapshot) = begun?;
+            Ok(match snapshot {
+                Some(snapshot) => snapshot.count(&call.keyspace, (lower, upper))?,
+                None => call.keyspace.count((lower, upper))?,
+            } as f64)
+        })
+    }
+
+    /// Loads the puts among operations, whose keys ascend, straight into tables, and leaves none: how
+    /// many there were.
+    #[napi]
+    pub fn ingest(&self, operations: &Operations) -> AsyncTask<Work<f64>> {
+        let operations = operations.take();
+        let call = self.state.begin();
+        run(move || {
+            let pairs = operations.into_iter().filter_map(|operation| match operation {
+                Operation::Put { key, value, .. } => Some((key, value)),
+                Operation::Delete(_) => None,
+            });
+            Ok(call?.keyspace.ingest(pairs)?.entries as f64)
+        })
+    }
+
     /// From now on entries can expire, after so many milliseconds by default, or never.
     #[napi]
     pub fn set_ttl(&self, default_ttl: Option<f64>) -> AsyncTask<Work<()>> {
@@ -298,12 +346,57 @@ impl Database {
         run(move || Ok(call?.keyspace.compact_range(range)?))
     }
 
+    /// Writes everything acknowledged so far into tables.
+    #[napi]
+    pub fn flush(&self) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.db.flush()?))
+    }
+
+    /// Makes a copy in a new or empty directory that opens as a database.
+    #[napi]
+    pub fn checkpoint(&self, directory: String, copy: bool) -> AsyncTask<Work<()>> {
+        let mode = if copy { CheckpointMode::Copy } else { CheckpointMode::Link };
+        let call = self.state.begin();
+        run(move || Ok(call?.db.checkpoint_with(directory, mode)?))
+    }
+
+    /// Reads everything and checks it.
+    #[napi]
+    pub fn verify(&self) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || {
+            call?.db.verify()?;
+            Ok(())
+        })
+    }
+
+    /// The names of all keyspaces.
+    #[napi]
+    pub fn keyspaces(&self) -> AsyncTask<Work<Vec<String>>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.db.keyspaces()))
+    }
+
+    /// Removes a keyspace with all that is in it.
+    #[napi]
+    pub fn drop_keyspace(&self, name: String) -> AsyncTask<Work<()>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.db.drop_keyspace(&name)?))
+    }
+
     /// The value of a property, on this thread.
     #[napi]
     pub fn property_sync(&self, env: &Env, name: String) -> napi::Result<Option<String>> {
         let begun = self.state.begin();
         let property = guarded(|| Ok(begun?.db.property(&name)));
         property.map_err(|failure| failure.into_error(env))
+    }
+
+    /// Removes a database that is not open; its directory stays.
+    #[napi]
+    pub fn destroy(location: String) -> AsyncTask<Work<()>> {
+        run(move || Ok(Db::destroy(location, Options::default())?))
     }
 
     /// Makes a damaged database open again.

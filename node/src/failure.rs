@@ -45,6 +45,16 @@ impl Failure {
         Failure::new("LEVEL_WATCH_NOT_OPEN", "The watch is not open: cannot wait after close()")
     }
 
+    /// The transaction was committed or rolled back.
+    pub fn transaction_not_open() -> Failure {
+        Failure::new("LEVEL_TRANSACTION_NOT_OPEN", "The transaction is not open: it was committed or rolled back")
+    }
+
+    /// Another call of the transaction is under way.
+    pub fn transaction_busy() -> Failure {
+        Failure::new("LEVEL_TRANSACTION_BUSY", "The transaction is busy: await a call before the next one")
+    }
+
     /// The system has no thread for a wait.
     pub fn no_thread(error: &std::io::Error) -> Failure {
         Failure { retryable: true, ..Failure::new("LEVEL_IO_ERROR", format!("no thread for a wait: {error}")) }
@@ -114,6 +124,7 @@ fn code(error: &esker::Error) -> &'static str {
         | esker::Error::UnsupportedCompression { .. }
         | esker::Error::MissingComparator { .. } => "LEVEL_NOT_SUPPORTED",
         esker::Error::Gone { .. } => "LEVEL_GONE",
+        esker::Error::Conflict { .. } => "LEVEL_CONFLICT",
         esker::Error::WriteStalled { .. } | esker::Error::Stalled { .. } => "LEVEL_STALLED",
         _ => "LEVEL_ERROR",
     }

@@ -8,8 +8,8 @@
 //! A wait for writes has a thread of its own.
 //!
 //! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`,
-//! `range`, `waits`; `database_state`; `operations`, `snapshot`, `watch`, `changes`; `reads`,
-//! `writes`, `entry_iterator`; `database`.
+//! `range`, `waits`, `outcomes`; `database_state`; `operations`, `snapshot`, `watch`, `changes`,
+//! `transaction`; `reads`, `writes`, `entry_iterator`; `database`.
 
 mod changes;
 mod database;
@@ -18,9 +18,11 @@ mod entry_iterator;
 mod failure;
 mod operations;
 mod options;
+mod outcomes;
 mod range;
 mod reads;
 mod snapshot;
+mod transaction;
 mod values;
 mod waits;
 mod watch;

@@ -2,10 +2,11 @@
 
 use crate::failure::Failure;
 use crate::work::Answer;
+use esker::{Expiry, Slice};
 use napi::Env;
 use napi::bindgen_prelude::{BufferSlice, Either, JsValue, ToNapiValue, Uint8ArraySlice, Unknown};
 use std::ops::Bound;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes from here on are handed to JavaScript without a copy.
 const LARGE: usize = 64 << 10;
@@ -39,6 +40,25 @@ pub fn duration(milliseconds: f64) -> Result<Duration, Failure> {
         return Ok(Duration::from_millis(milliseconds as u64));
     }
     Err(Failure::invalid(format!("a time to live is a positive whole number of milliseconds, not {milliseconds}")))
+}
+
+/// A time that was passed in milliseconds since 1970; none for infinite, which is never.
+pub fn moment(milliseconds: f64) -> Result<Option<SystemTime>, Failure> {
+    if milliseconds == f64::INFINITY {
+        return Ok(None);
+    }
+    let is_whole = milliseconds.fract() == 0.0 && (0.0..MOST_MILLISECONDS).contains(&milliseconds);
+    let at = if is_whole { UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds as u64)) } else { None };
+    let what = "a time is a whole number of milliseconds since 1970, or Infinity, and not";
+    Ok(Some(at.ok_or_else(|| Failure::invalid(format!("{what} {milliseconds}")))?))
+}
+
+/// When a value expires, in milliseconds of the wall clock: infinite if never.
+pub fn milliseconds(expiry: Expiry) -> f64 {
+    match expiry {
+        Expiry::At(time) => time.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_millis() as f64),
+        _ => f64::INFINITY,
+    }
 }
 
 /// What keys or values become in JavaScript.
@@ -89,6 +109,48 @@ pub struct Found {
     pub value: Option<Vec<u8>>,
     /// What it becomes.
     pub format: Format,
+}
+
+impl Found {
+    /// A copy of what the engine returned: its bytes may be those of a mapped file.
+    pub fn new(value: Option<Slice>, format: Format) -> Found {
+        Found { value: value.map(|value| value.to_vec()), format }
+    }
+}
+
+/// A key with its value.
+pub struct Entry {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    key_format: Format,
+    value_format: Format,
+}
+
+impl Entry {
+    /// A copy of what the engine returned.
+    pub fn new((key, value): (Slice, Slice), key_format: Format, value_format: Format) -> Entry {
+        Entry { key: key.to_vec(), value: value.to_vec(), key_format, value_format }
+    }
+
+    /// The bytes of the key.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The bytes of both.
+    pub fn bytes(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+}
+
+/// An array of the two.
+impl Answer for Entry {
+    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
+        let mut array = env.create_array(2)?;
+        array.set(0, self.key_format.give(env, self.key)?)?;
+        array.set(1, self.value_format.give(env, self.value)?)?;
+        Ok(array.to_unknown())
+    }
 }
 
 impl Answer for Found {

@@ -58,7 +58,7 @@ macro_rules! plain_answer {
     )*};
 }
 
-plain_answer!((), bool, f64, Vec<bool>);
+plain_answer!((), bool, f64, Vec<bool>, Vec<String>);
 
 impl Answer for Option<f64> {
     fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {

@@ -3,16 +3,17 @@
 use crate::database_state::OpenDatabase;
 use crate::failure::Failure;
 use crate::operations::{Operation, Operations, commit};
+use crate::outcomes::{Outcome, Outcomes};
 use crate::range::{KeyRange, key_range};
 use crate::snapshot::{Snapshot, reader};
-use crate::values::{Input, bytes, duration};
-use crate::work::{Answer, guarded};
-use esker::WriteOptions;
+use crate::transaction::Transaction;
+use crate::values::{Entry, Format, Found, Input, bytes, duration, moment};
+use crate::work::guarded;
+use esker::{CompareAndSwap, WriteOptions};
 use napi::Env;
-use napi::bindgen_prelude::{JsValue, ToNapiValue, Unknown};
 use napi_derive::napi;
 use parking_lot::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Deletes of one batch, where a range is cleared key by key.
 const DELETES_OF_A_BATCH: usize = 4096;
@@ -41,7 +42,41 @@ enum Write {
         key: Vec<u8>,
         ttl: Duration,
     },
+    ExpireAt {
+        key: Vec<u8>,
+        at: SystemTime,
+    },
     Persist(Vec<u8>),
+    PutIfAbsent {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        ttl: Option<Duration>,
+        /// What the value that is returned becomes.
+        format: Format,
+    },
+    CompareAndSwap {
+        key: Vec<u8>,
+        expected: Option<Vec<u8>>,
+        value: Option<Vec<u8>>,
+        ttl: Option<Duration>,
+        format: Format,
+    },
+    MergeAndGet {
+        key: Vec<u8>,
+        operand: Vec<u8>,
+        ttl: Option<Duration>,
+        format: Format,
+    },
+    Take {
+        key: Vec<u8>,
+        format: Format,
+    },
+    PopFirst {
+        key_format: Format,
+        value_format: Format,
+    },
+    /// All that a transaction has written.
+    Commit(Box<esker::Transaction>),
 }
 
 /// Writes in the order in which they were added.
@@ -116,6 +151,86 @@ impl Writes {
         Ok(())
     }
 
+    /// Adds a change of when the value of a key expires, in milliseconds since 1970, or infinite for
+    /// never.
+    #[napi]
+    pub fn expire_at(&self, env: &Env, key: Input<'_>, at: f64) -> napi::Result<()> {
+        let (key, at) = (bytes(key), moment(at).map_err(|failure| failure.into_error(env))?);
+        self.add(match at {
+            Some(at) => Write::ExpireAt { key, at },
+            None => Write::Persist(key),
+        });
+        Ok(())
+    }
+
+    /// Adds a put for a key that has no value: the outcome is the value that it has.
+    #[napi]
+    pub fn put_if_absent(
+        &self,
+        env: &Env,
+        key: Input<'_>,
+        value: Input<'_>,
+        ttl: Option<f64>,
+        format: u32,
+    ) -> napi::Result<()> {
+        let ttl = ttl.map(duration).transpose().map_err(|failure| failure.into_error(env))?;
+        self.add(Write::PutIfAbsent { key: bytes(key), value: bytes(value), ttl, format: Format::from(format) });
+        Ok(())
+    }
+
+    /// Adds a put, or a delete without a value, for a key that has the expected value, or none.
+    #[napi]
+    pub fn compare_and_swap(
+        &self,
+        env: &Env,
+        key: Input<'_>,
+        expected: Option<Input<'_>>,
+        value: Option<Input<'_>>,
+        ttl: Option<f64>,
+        format: u32,
+    ) -> napi::Result<()> {
+        let ttl = ttl.map(duration).transpose().map_err(|failure| failure.into_error(env))?;
+        let (key, expected, value) = (bytes(key), expected.map(bytes), value.map(bytes));
+        self.add(Write::CompareAndSwap { key, expected, value, ttl, format: Format::from(format) });
+        Ok(())
+    }
+
+    /// Adds a merge whose outcome is the value behind it.
+    #[napi]
+    pub fn merge_and_get(
+        &self,
+        env: &Env,
+        key: Input<'_>,
+        operand: Input<'_>,
+        ttl: Option<f64>,
+        format: u32,
+    ) -> napi::Result<()> {
+        let ttl = ttl.map(duration).transpose().map_err(|failure| failure.into_error(env))?;
+        self.add(Write::MergeAndGet { key: bytes(key), operand: bytes(operand), ttl, format: Format::from(format) });
+        Ok(())
+    }
+
+    /// Adds a delete whose outcome is the value before it.
+    #[napi]
+    pub fn take_value(&self, key: Input<'_>, format: u32) {
+        self.add(Write::Take { key: bytes(key), format: Format::from(format) });
+    }
+
+    /// Adds a delete of the least key, whose outcome is that key with its value.
+    #[napi]
+    pub fn pop_first(&self, key_format: u32, value_format: u32) {
+        let (key_format, value_format) = (Format::from(key_format), Format::from(value_format));
+        self.add(Write::PopFirst { key_format, value_format });
+    }
+
+    /// Adds the commit of a transaction, which ends here.
+    #[napi]
+    pub fn commit(&self, env: &Env, transaction: &Transaction) -> napi::Result<()> {
+        let transaction = transaction.end().map_err(|failure| failure.into_error(env))?;
+        self.add(Write::Commit(Box::new(transaction)));
+        Ok(())
+    }
+
     /// Adds that the value of a key lives for good.
     #[napi]
     pub fn persist(&self, key: Input<'_>) {
@@ -150,7 +265,31 @@ impl Write {
                 clear_keys(database, &snapshot, range, limit)?;
             }
             Write::Touch { key, ttl } => return Ok(Outcome::HasValue(keyspace.touch(key, ttl)?)),
+            Write::ExpireAt { key, at } => return Ok(Outcome::HasValue(keyspace.expire_at(key, at)?)),
             Write::Persist(key) => return Ok(Outcome::HasValue(keyspace.persist(key)?)),
+            Write::PutIfAbsent { key, value, ttl, format } => {
+                let existing = keyspace.put_if_absent_with(key, value, &living(ttl))?;
+                return Ok(Outcome::Value(Found::new(existing, format)));
+            }
+            Write::CompareAndSwap { key, expected, value, ttl, format } => {
+                let (expected, value) = (expected.as_deref(), value.as_deref());
+                return Ok(Outcome::Swap(
+                    match keyspace.compare_and_swap_with(key, expected, value, &living(ttl))? {
+                        CompareAndSwap::Swapped => None,
+                        CompareAndSwap::Unequal { current } => Some(Found::new(current, format)),
+                    },
+                ));
+            }
+            Write::MergeAndGet { key, operand, ttl, format } => {
+                let value = keyspace.merge_and_get_with(key, operand, &living(ttl))?;
+                return Ok(Outcome::Value(Found::new(value, format)));
+            }
+            Write::Take { key, format } => return Ok(Outcome::Value(Found::new(keyspace.take(key)?, format))),
+            Write::PopFirst { key_format, value_format } => {
+                let entry = keyspace.pop_first()?;
+                return Ok(Outcome::Entry(entry.map(|entry| Entry::new(entry, key_format, value_format))));
+            }
+            Write::Commit(transaction) => transaction.commit()?,
         }
         Ok(Outcome::Done)
     }
@@ -174,33 +313,4 @@ fn clear_keys(database: &OpenDatabase, snapshot: &esker::Snapshot, range: KeyRan
         }
     }
     Ok(batch.commit()?)
-}
-
-/// What a write that succeeded says.
-enum Outcome {
-    Done,
-    /// Whether the key has a value.
-    HasValue(bool),
-}
-
-/// What has become of each of several writes.
-pub struct Outcomes(Vec<Result<Outcome, Failure>>);
-
-/// Nothing if all were done and say no more; otherwise an array with an error, a boolean or nothing
-/// for each.
-impl Answer for Outcomes {
-    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
-        if self.0.iter().all(|outcome| matches!(outcome, Ok(Outcome::Done))) {
-            return ().into_unknown(env);
-        }
-        let mut array = env.create_array(self.0.len() as u32)?;
-        for (index, outcome) in self.0.into_iter().enumerate() {
-            match outcome {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::HasValue(has_value)) => array.set(index as u32, has_value)?,
-                Err(failure) => array.set(index as u32, failure.into_object(env)?)?,
-            }
-        }
-        Ok(array.to_unknown())
-    }
 }

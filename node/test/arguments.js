@@ -11,6 +11,7 @@ test('a location must be a path', async function (t) {
   for (const location of [undefined, null, '', 1, {}, [], Symbol('path'), Buffer.from('path')]) {
     t.throws(() => new EskerLevel(location), TypeError)
     t.ok((await failure(EskerLevel.repair(location))) instanceof TypeError)
+    t.ok((await failure(EskerLevel.destroy(location))) instanceof TypeError)
   }
   const err = await failure(new EskerLevel('a\0b').open())
   t.is(err.code, 'LEVEL_DATABASE_NOT_OPEN')
@@ -123,6 +124,10 @@ test('other arguments must be of their types', async function (t) {
     )
     t.throws(() => db.batch().put('a', 'b', { ttl }), TypeError)
     t.ok((await failure(db.touch('a', ttl))) instanceof TypeError)
+    t.ok((await failure(db.expireAt('a', ttl))) instanceof TypeError)
+    t.ok((await failure(db.putIfAbsent('a', 'b', { ttl }))) instanceof TypeError)
+    t.ok((await failure(db.compareAndSwap('a', 'b', 'c', { ttl }))) instanceof TypeError)
+    t.ok((await failure(db.mergeAndGet('a', 'b', { ttl }))) instanceof TypeError)
   }
   for (const ttl of [0, -1, 0.5, NaN, Infinity, 2 ** 60]) {
     t.is((await failure(db.put('a', 'b', { ttl }))).code, 'LEVEL_INVALID_ARGUMENT')
@@ -144,7 +149,12 @@ test('other arguments must be of their types', async function (t) {
   t.is(db.getProperty('nonsense'), undefined)
   for (const key of [undefined, null]) {
     for (const call of [
+      'compareAndSwap',
+      'expireAt',
       'merge',
+      'mergeAndGet',
+      'putIfAbsent',
+      'take',
       'touch',
       'persist',
       'expiresAt',
@@ -153,13 +163,23 @@ test('other arguments must be of their types', async function (t) {
       'compactRange'
     ]) {
       t.is(
-        (await failure(db[call](key, call === 'touch' ? 1 : 'a'))).code,
+        (await failure(db[call](key, ['touch', 'expireAt'].includes(call) ? 1 : 'a'))).code,
         'LEVEL_INVALID_KEY',
         call
       )
     }
   }
-  t.is((await failure(db.merge('a'))).code, 'LEVEL_INVALID_VALUE')
+  for (const call of ['merge', 'mergeAndGet', 'putIfAbsent'])
+    t.is((await failure(db[call]('a'))).code, 'LEVEL_INVALID_VALUE')
+  t.is((await failure(db.compareAndSwap('a', null, '1'))).code, 'LEVEL_INVALID_VALUE')
+  t.is((await failure(db.compareAndSwap('a', '1', null))).code, 'LEVEL_INVALID_VALUE')
+  for (const name of [undefined, null, 1, {}]) {
+    t.ok((await failure(db.dropKeyspace(name))) instanceof TypeError)
+    t.ok((await failure(db.checkpoint(name))) instanceof TypeError)
+  }
+  t.ok((await failure(db.checkpoint(''))) instanceof TypeError)
+  t.ok((await failure(db.checkpoint('copy', { copy: 1 }))) instanceof TypeError)
+  t.ok((await failure(db.count({ snapshot: foreign }))) instanceof TypeError)
   t.same(await db.keys().all(), [])
   await db.close()
 })

@@ -238,6 +238,70 @@ test('repair() makes a damaged database open', async function (t) {
   await db.close()
 })
 
+test('checkpoints, checks, and the end of a database', async function (t) {
+  const location = newLocation()
+  const db = new EskerLevel(location)
+  await db.put('a', '1')
+  await db.flush()
+  await db.verify()
+  const [linked, copied] = [newLocation(), newLocation()]
+  await db.checkpoint(linked)
+  await db.put('a', '2')
+  await db.checkpoint(copied, { copy: true })
+  for (const [directory, value] of [
+    [linked, '1'],
+    [copied, '2']
+  ]) {
+    const copy = new EskerLevel(directory)
+    t.is(await copy.get('a'), value)
+    await copy.close()
+  }
+  t.is(
+    await codeOf(db.checkpoint(copied)),
+    'LEVEL_INVALID_ARGUMENT',
+    'a directory that is not empty'
+  )
+  t.is(await codeOf(EskerLevel.destroy(location)), 'LEVEL_LOCKED')
+  await db.close()
+
+  // A byte of a table is another one.
+  const tables = fs.readdirSync(copied).filter((name) => name.endsWith('.table'))
+  t.ok(tables.length > 0, tables.join(' '))
+  for (const name of tables) {
+    const bytes = fs.readFileSync(path.join(copied, name))
+    bytes[10] ^= 0xff
+    fs.writeFileSync(path.join(copied, name), bytes)
+  }
+  const damaged = new EskerLevel(copied)
+  t.is(await codeOf(damaged.verify()), 'LEVEL_CORRUPTION')
+  await damaged.close()
+
+  await EskerLevel.destroy(location)
+  t.same(fs.readdirSync(location), [])
+  await EskerLevel.destroy(location)
+  await db.open()
+  t.is(await db.has('a'), false)
+  await db.close()
+})
+
+test('the keyspaces of a database', async function (t) {
+  const location = newLocation()
+  const one = new EskerLevel(location, { keyspace: 'one' })
+  await one.put('a', '1')
+  await one.close()
+  const two = new EskerLevel(location, { keyspace: 'two' })
+  t.same(await two.keyspaces(), ['one', 'two'])
+  t.is(await codeOf(two.dropKeyspace('three')), 'LEVEL_MISSING')
+  await two.dropKeyspace('one')
+  t.same(await two.keyspaces(), ['two'])
+  await two.dropKeyspace('two')
+  t.is(await codeOf(two.get('a')), 'LEVEL_KEYSPACE_DROPPED', 'also its own')
+  await two.close()
+  await one.open()
+  t.is(await one.get('a'), undefined)
+  await one.close()
+})
+
 test('settings that change while a database is in use', async function (t) {
   const location = newLocation()
   const db = new EskerLevel(location)

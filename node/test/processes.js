@@ -131,5 +131,5 @@ test('a child process that is forked while a database is open', async function (
 
 test('calls are made in the pool, not on the event loop', async function (t) {
   const env = { UV_THREADPOOL_SIZE: '1' }
-  t.is(await ends(t, 'the event loop', 0, 'event-loop', [newLocation()], { env }), '25')
+  t.is(await ends(t, 'the event loop', 0, 'event-loop', [newLocation()], { env }), '50')
 })

@@ -51,6 +51,41 @@ async function typed(): Promise<void> {
   const expiry: number | undefined = await db.expiresAt('key')
   const had: boolean = (await db.touch('key', 1000)) && (await db.persist('key'))
   const size: number = await db.approximateSize('a', 'b')
+  await db.expireAt('key', Date.now() + 1000)
+  const there: string | undefined = await db.putIfAbsent('key', 'value', { ttl: 1000, sync: true })
+  const { swapped, current } = await db.compareAndSwap('key', 'value', undefined)
+  const swap: [boolean, string | undefined] = [swapped, current]
+  const merged: string | undefined = await db.mergeAndGet('key', 'operand')
+  const raised = await db.mergeAndGet<string, Uint8Array>('key', new Uint8Array(8), {
+    valueEncoding: 'view'
+  })
+  const gone: string | undefined = await db.take('key', { sync: true })
+  const first: [string, string] | undefined = await db.popFirst()
+  const counted: number =
+    (await db.count()) + (await db.count({ gte: 'a', snapshot: db.snapshot() }))
+  const loaded: number = await db.ingest([['a', '1']])
+  await db.ingest(new Map([['b', '2']]))
+  await db.ingest<number, number>([[1, 2]], { keyEncoding: 'json', valueEncoding: 'json' })
+  const length: number = await db.transact(
+    async (transaction) => {
+      const value: string | undefined = await transaction.get('key')
+      await transaction.put('key', 'value', { ttl: 1000 })
+      for await (const [key, value] of transaction.entries({ gte: 'a', reverse: true, limit: 1 }))
+        console.log(key.length, value.length)
+      return value?.length ?? 0
+    },
+    { attempts: 3, sync: true }
+  )
+  const transaction = await db.transaction()
+  await transaction.clear({ gte: 'a', lt: 'b' })
+  await transaction.commit({ sync: true })
+  await transaction[Symbol.asyncDispose]()
+  await db.flush()
+  await db.checkpoint('copy', { copy: true })
+  await db.verify()
+  for (const name of await db.keyspaces()) await db.dropKeyspace(name)
+  await EskerLevel.destroy('other')
+  console.log(there, swap, merged, raised?.byteLength, gone, first, counted, loaded, length)
   await db.renameKeyspace('other')
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')
@@ -107,6 +142,14 @@ async function typed(): Promise<void> {
   await changes.wait('1s')
   // @ts-expect-error: no time
   await db.touch('key')
+  // @ts-expect-error: a value of another type
+  await db.putIfAbsent('key', 1)
+  // @ts-expect-error: no new value
+  await db.compareAndSwap('key', 'value')
+  // @ts-expect-error: a key without a value
+  await db.ingest(['a'])
+  // @ts-expect-error: no function
+  await db.transact(transaction)
 }
 
 console.log(typed)

@@ -44,12 +44,16 @@ from ._esker import (
     _destroy,
     _open,
     _open_follower,
+    _release_unused_memory,
     _repair,
+    _unused_memory_bytes,
 )
 from ._views import (
     AssociativeOperator,
     Change,
     Comparator,
+    CompactionFilter,
+    FilterPolicy,
     Health,
     Keyspaces,
     KeyspaceSettings,
@@ -62,9 +66,11 @@ __all__ = [
     "Batch",
     "Change",
     "Changes",
+    "CompactionFilter",
     "Comparator",
     "Cursor",
     "Database",
+    "FilterPolicy",
     "Follower",
     "Health",
     "Keyspace",
@@ -84,7 +90,9 @@ __all__ = [
     "destroy",
     "open",
     "open_follower",
+    "release_unused_memory",
     "repair",
+    "unused_memory_bytes",
 ]
 __all__ += _errors.__all__
 
@@ -100,7 +108,9 @@ def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **opt
     `compaction_bytes_per_second`, `compression` and `upper_compression` ("none", "lz4"),
     `wal_mode` ("mapped", "plain"), `read_mode` ("auto", "mmap", "mmap-checked", "pread"),
     `latency_histograms`, `keep_changes` for `Database.changes` (a number of bytes of the log, a
-    `timedelta`, or "as-before"), and `comparators`, the orders of keys that its keyspaces have.
+    `timedelta`, or "as-before"), `comparators`, the orders of keys that its keyspaces have,
+    `event_listener`, a function of the name of an event and a text, `filter_policy`, an object like
+    `FilterPolicy`, and, for tests, `clock`, a function that returns an aware `datetime`.
     `Database.explain` says what they are, and what they cost.
 
     >>> import esker, tempfile
@@ -151,6 +161,25 @@ def repair(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] =
     True
     """
     return RepairReport(*_repair(path, comparators))
+
+
+def release_unused_memory() -> None:
+    """Gives the memory that closed databases have left for the next one back to the system.
+
+    While a database is open, that happens by itself once no open database has been written to for a
+    second.
+
+    >>> import esker
+    >>> esker.release_unused_memory()
+    >>> esker.unused_memory_bytes()
+    0
+    """
+    _release_unused_memory()
+
+
+def unused_memory_bytes() -> int:
+    """Bytes that no memtable uses, kept for the next one, or for the next database."""
+    return _unused_memory_bytes()
 
 
 _mapping: Any = collections.abc.Mapping

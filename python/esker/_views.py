@@ -257,3 +257,60 @@ class Comparator:
         self.name = name
         #: The function.
         self.compare = compare
+
+
+class CompactionFilter:
+    """A filter of values in Python, which compaction asks: a function of a key and its value.
+
+    It returns `True` to keep the value, `False` to remove the key, or the bytes that replace the
+    value. It is called only for values of puts that no snapshot sees, in any thread, at any time or
+    never, as merge operators are. What it raises is reported by `sys.unraisablehook`, and the value
+    stays.
+
+    >>> import esker, tempfile
+    >>> no_drafts = esker.CompactionFilter("no drafts", lambda key, value: value != b"draft")
+    >>> with esker.open(tempfile.mkdtemp()) as db:
+    ...     pages = db.keyspace("pages", compaction_filter=no_drafts)
+    ...     pages.update({b"a": b"draft", b"b": b"text"})
+    ...     db.compact()
+    ...     list(pages)
+    [b'b']
+    """
+
+    def __init__(self, name: str, decide: collections.abc.Callable[[bytes, bytes], Union[bool, bytes]]) -> None:
+        #: For messages.
+        self.name = name
+        #: The function.
+        self.decide = decide
+
+
+class FilterPolicy:
+    """What says that a table need not be searched, in Python, to be derived from.
+
+    It is asked beside the filters of the engine, in any thread, as merge operators are. What it
+    raises is reported by `sys.unraisablehook`, and the table has no filter, or is searched.
+
+    >>> import esker, tempfile
+    >>> class Lengths(esker.FilterPolicy):
+    ...     name = "lengths"
+    ...     def create_filter(self, keys):
+    ...         return bytes(sorted({min(len(key), 255) for key in keys}))
+    ...     def key_may_match(self, key, filter):
+    ...         return min(len(key), 255) in filter
+    >>> with esker.open(tempfile.mkdtemp(), filter_policy=Lengths()) as db:
+    ...     db[b"ada"] = b"1815"
+    ...     db.flush()
+    ...     db[b"ada"], db.get(b"bobby")
+    (b'1815', None)
+    """
+
+    #: Stored with each table that has a filter: another policy needs another name.
+    name: str
+
+    def create_filter(self, keys: list[bytes]) -> Optional[bytes]:
+        """The filter of a table with these keys; `None` for no filter."""
+        raise NotImplementedError
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        """Whether a table with this filter may have the key. `True` where it is not known."""
+        raise NotImplementedError

@@ -107,6 +107,31 @@ impl KeyspaceBatch {
         })
     }
 
+    /// Adds that the value of `key` lives for `ttl`, a `timedelta`, from the commit on.
+    fn touch(&self, key: &Bound<'_, PyAny>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let ttl = duration(ttl, "ttl")?;
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |batch, keyspace| batch.touch(keyspace, key, ttl))
+    }
+
+    /// Adds that the value of `key` expires at `time`, an aware `datetime`.
+    fn expire_at(&self, key: &Bound<'_, PyAny>, time: SystemTime) -> PyResult<()> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |batch, keyspace| batch.expire_at(keyspace, key, time))
+    }
+
+    /// Adds that the value of `key` never expires.
+    fn persist(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |batch, keyspace| batch.persist(keyspace, key))
+    }
+
     /// Adds the removal of a range.
     #[pyo3(signature = (start = None, stop = None, *, prefix = None, include_start = true, include_stop = false))]
     fn delete_range(

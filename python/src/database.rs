@@ -73,6 +73,23 @@ pub fn _repair(path: &Bound<'_, PyAny>, comparators: &Bound<'_, PyAny>) -> PyRes
     Ok(fields.into_pyobject(py)?.unbind())
 }
 
+/// Gives the memory that closed databases have left back to the system.
+#[pyfunction]
+pub fn _release_unused_memory(py: Python<'_>) -> PyResult<()> {
+    refuse_useless(py)?;
+    call(py, || {
+        esker::release_unused_memory();
+        Ok(())
+    })
+}
+
+/// Bytes that are kept for the next memtable or database.
+#[pyfunction]
+pub fn _unused_memory_bytes(py: Python<'_>) -> PyResult<usize> {
+    refuse_useless(py)?;
+    call(py, || Ok(esker::unused_memory_bytes()))
+}
+
 impl Database {
     /// The object of an open database.
     pub fn of(py: Python<'_>, open: Arc<Open>) -> PyResult<Py<Database>> {
@@ -123,9 +140,11 @@ impl Database {
     /// `ttl` entries may expire: `True`, or a `timedelta` after which they do by default.
     /// `compaction_style` is "lazy-leveling", "leveled", "tiered" or "fifo", which keeps the newest
     /// `fifo_bytes`. `comparator` is the order of its keys: "reverse-bytewise", or an object like
-    /// `Comparator`, which later opens of the database need as well. What a keyspace was made with is stored, and checked when it is opened.
+    /// `Comparator`, which later opens of the database need as well. What a keyspace was made with
+    /// is stored, and checked when it is opened. `compaction_filter` is an object like
+    /// `CompactionFilter`, which is not stored.
     #[pyo3(signature = (name, *, create = true, merge_operator = None, ttl = None, compaction_style = None,
-                        fifo_bytes = None, comparator = None))]
+                        fifo_bytes = None, comparator = None, compaction_filter = None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
     fn keyspace(
         slf: &Bound<'_, Self>,
@@ -136,9 +155,11 @@ impl Database {
         compaction_style: Option<&str>,
         fifo_bytes: Option<u64>,
         comparator: Option<&Bound<'_, PyAny>>,
+        compaction_filter: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Keyspace>> {
         let (py, this) = (slf.py(), slf.get());
-        let options = options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes, comparator)?;
+        let options =
+            options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes, comparator, compaction_filter)?;
         let keyspace = this.run(py, |db| {
             if !create {
                 db.existing_keyspace(name)?;

@@ -22,6 +22,7 @@ mod fork;
 mod interrupt;
 mod keyspace;
 mod merge;
+mod observers;
 mod open;
 mod options;
 mod owned;
@@ -56,6 +57,8 @@ fn _esker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::_open_follower, module)?)?;
     module.add_function(wrap_pyfunction!(database::_destroy, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_release_unused_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_unused_memory_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(database::_repair, module)?)?;
     plyvel::add(module)?;
     module.add_function(wrap_pyfunction!(open::_close_all, module)?)?;

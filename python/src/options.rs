@@ -3,6 +3,7 @@
 use crate::arguments::duration;
 use crate::comparator;
 use crate::merge;
+use crate::observers;
 use esker::{ChangeRetention, CompactionStyle, Compression, KeyspaceOptions, Options, Profile, ReadMode, Ttl, WalMode};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -53,6 +54,9 @@ fn set(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Optio
     Ok(match name {
         "profile" => options,
         "comparators" => with_comparators(options, value)?,
+        "filter_policy" => options.filter_policy(observers::filter_policy(value)?),
+        "clock" => options.clock(observers::clock(value)?),
+        "event_listener" => options.event_listener(observers::event_listener(value)?),
         "error_if_exists" => options.error_if_exists(value.extract()?),
         "create_if_missing" => options.create_if_missing(value.extract()?),
         "memory_budget_bytes" => options.memory_budget_bytes(value.extract()?),
@@ -116,8 +120,12 @@ pub fn keyspace(
     compaction_style: Option<&str>,
     fifo_bytes: Option<u64>,
     comparator: Option<&Bound<'_, PyAny>>,
+    compaction_filter: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<KeyspaceOptions> {
     let mut options = KeyspaceOptions::default();
+    if let Some(filter) = compaction_filter {
+        options = options.compaction_filter(observers::compaction_filter(filter)?);
+    }
     if let Some(comparator) = comparator {
         options = options.shared_comparator(comparator::comparator(comparator)?);
     }

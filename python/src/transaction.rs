@@ -1,7 +1,7 @@
 //! Transactions.
 
-use crate::arguments::{Limits, RangeArguments, duration, write_options};
-use crate::buffer::bytes;
+use crate::arguments::{Limits, RangeArguments, datetime, duration, write_options};
+use crate::buffer::{Buffer, bytes};
 use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
@@ -10,13 +10,14 @@ use crate::owned::Owned;
 use crate::scan::Parts;
 use crate::snapshot::keyspace_of;
 use crate::view::{Pair, pair};
-use esker::{Keyspace, Slice};
-use pyo3::exceptions::PyKeyError;
+use esker::{Expiry, Keyspace, Slice};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::collections::VecDeque;
 use std::ops::Bound as Limit;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// How many entries a scan reads ahead at most. What is read ahead counts as read.
 const MAX_AHEAD: usize = 64;
@@ -114,6 +115,66 @@ impl KeyspaceTransaction {
         })
     }
 
+    /// The values of `keys`, in their order; `None` for each that has none. All of them count as
+    /// read.
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = keys.py();
+        let mut copies = Vec::new();
+        for key in keys.try_iter()? {
+            copies.push(bytes(&key?, "each key")?.to_vec());
+        }
+        let values = self.run(py, |transaction, keyspace| Ok(transaction.multi_get(keyspace, &copies)))?;
+        let list = PyList::empty(py);
+        for value in values {
+            let value = value.map_err(|error| errors::raise(py, error))?;
+            list.append(value.map(|value| PyBytes::new(py, &value)))?;
+        }
+        Ok(list)
+    }
+
+    /// Copies the value of `key` to the beginning of `buffer`, as `Keyspace.get_into` does.
+    fn get_into(&self, key: &Bound<'_, PyAny>, buffer: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let mut memory = Buffer::writable(buffer)?;
+        let Some(value) = self.value(key)? else { return Ok(None) };
+        if value.len() > memory.len() {
+            let what = format!("the value has {} bytes, and the buffer has room for {}", value.len(), memory.len());
+            return Err(PyValueError::new_err(what));
+        }
+        memory.fill(&value);
+        Ok(Some(value.len()))
+    }
+
+    /// When the value of `key` expires, as `Keyspace.expires_at`, as of the beginning of the
+    /// transaction. For a key that the transaction has written it raises `InvalidArgumentError`:
+    /// times to live count from the commit.
+    fn expires_at<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
+        let argument = key;
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        match self.run(py, |transaction, keyspace| transaction.expires_at(keyspace, key))? {
+            Some(Expiry::At(time)) => datetime(py, time).map(Some),
+            Some(_) => Ok(None),
+            None => Err(PyKeyError::new_err(argument.clone().unbind())),
+        }
+    }
+
+    /// How many keys of a range have a value. Costs a scan of the range, which counts as read.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None, include_start = true, include_stop = false))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        prefix: Option<&Bound<'_, PyAny>>,
+        include_start: bool,
+        include_stop: bool,
+    ) -> PyResult<u64> {
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
+        self.run(py, |transaction, keyspace| transaction.count(keyspace, &limits))
+    }
+
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         match self.value(key)? {
             Some(value) => Ok(PyBytes::new(key.py(), &value)),
@@ -129,21 +190,30 @@ impl KeyspaceTransaction {
         self.scanned((Limit::Unbounded, Limit::Unbounded), Parts::Key, false)
     }
 
-    /// Sets the value of `key`. `ttl`, a `timedelta` from the commit on, says when it expires.
-    #[pyo3(signature = (key, value, *, ttl = None))]
-    fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    /// Sets the value of `key`. `ttl`, a `timedelta` from the commit on, or `expires`, an aware
+    /// `datetime`, say when it expires.
+    #[pyo3(signature = (key, value, *, ttl = None, expires = None))]
+    fn put(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        expires: Option<SystemTime>,
+    ) -> PyResult<()> {
         let py = key.py();
         let ttl = ttl.map(|ttl| duration(ttl, "ttl")).transpose()?;
         let (key, value) = (bytes(key, "key")?, bytes(value, "value")?);
         let (key, value): (&[u8], &[u8]) = (&key, &value);
-        self.run(py, |transaction, keyspace| match ttl {
-            None => transaction.put(keyspace, key, value),
-            Some(ttl) => transaction.put_with_ttl(keyspace, key, value, ttl),
+        self.run(py, |transaction, keyspace| match (ttl, expires) {
+            (None, None) => transaction.put(keyspace, key, value),
+            (Some(ttl), None) => transaction.put_with_ttl(keyspace, key, value, ttl),
+            (None, Some(expires)) => transaction.put_until(keyspace, key, value, expires),
+            (Some(_), Some(_)) => Err(esker::Error::invalid("`ttl` and `expires` say the same thing twice")),
         })
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.put(key, value, None)
+        self.put(key, value, None, None)
     }
 
     /// Removes `key`, which need not have a value.
@@ -161,12 +231,48 @@ impl KeyspaceTransaction {
         self.delete(key)
     }
 
-    /// Combines `operand` with the value of `key` by the merge operator.
-    fn merge(&self, key: &Bound<'_, PyAny>, operand: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Combines `operand` with the value of `key` by the merge operator. `ttl`, a `timedelta` from
+    /// the commit on, says when the value expires.
+    #[pyo3(signature = (key, operand, *, ttl = None))]
+    fn merge(
+        &self,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let py = key.py();
+        let ttl = ttl.map(|ttl| duration(ttl, "ttl")).transpose()?;
         let (key, operand) = (bytes(key, "key")?, bytes(operand, "operand")?);
         let (key, operand): (&[u8], &[u8]) = (&key, &operand);
-        self.run(py, |transaction, keyspace| transaction.merge(keyspace, key, operand))
+        self.run(py, |transaction, keyspace| match ttl {
+            None => transaction.merge(keyspace, key, operand),
+            Some(ttl) => transaction.merge_with_ttl(keyspace, key, operand, ttl),
+        })
+    }
+
+    /// Makes the value of `key` live for `ttl`, a `timedelta`, from the commit on.
+    fn touch(&self, key: &Bound<'_, PyAny>, ttl: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let ttl = duration(ttl, "ttl")?;
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |transaction, keyspace| transaction.touch(keyspace, key, ttl))
+    }
+
+    /// Makes the value of `key` expire at `time`, an aware `datetime`.
+    fn expire_at(&self, key: &Bound<'_, PyAny>, time: SystemTime) -> PyResult<()> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |transaction, keyspace| transaction.expire_at(keyspace, key, time))
+    }
+
+    /// Makes the value of `key` one that never expires.
+    fn persist(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |transaction, keyspace| transaction.persist(keyspace, key))
     }
 
     /// Removes every key of a range.
@@ -330,6 +436,18 @@ impl Transaction {
     /// to give up.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.shared.rollback(py)
+    }
+
+    /// The number of the last write that the transaction sees.
+    #[getter]
+    fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
+        self.shared.run(py, |transaction| Ok(transaction.sequence()))
+    }
+
+    /// The number of operations that the transaction writes.
+    #[getter]
+    fn write_count(&self, py: Python<'_>) -> PyResult<usize> {
+        self.shared.run(py, |transaction| Ok(transaction.len()))
     }
 
     /// Whether the transaction was committed or rolled back.

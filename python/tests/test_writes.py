@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import pathlib
 import threading
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
@@ -311,3 +311,88 @@ def test_transact_rolls_back_before_its_exception_leaves(db: esker.Database) -> 
     with pytest.raises(LookupError):
         db.transact(body)
     assert begun[0].finished and b"k" not in db
+
+
+def test_reads_and_times_of_transactions(db: esker.Database) -> None:
+    sessions = db.keyspace("sessions", ttl=True, merge_operator="max")
+    hour = datetime.timedelta(hours=1)
+    later = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
+    sessions.update({b"a": b"1", b"b": b"2", b"c": b"3"})
+    sessions.put(b"d", b"4", expires=later)
+    with db.transaction() as transaction:
+        view = transaction.keyspace(sessions)
+        assert transaction.sequence > 0 and transaction.write_count == 0
+        view[b"a"] = b"long"
+        assert transaction.write_count == 1
+        assert view.get_many([b"b", b"none", b"a"]) == [b"2", None, b"long"]
+        buffer = bytearray(4)
+        assert view.get_into(b"a", buffer) == 4 and buffer == b"long"
+        assert view.get_into(b"none", buffer) is None
+        with pytest.raises(ValueError, match="4 bytes"):
+            view.get_into(b"a", bytearray(3))
+        assert view.count() == 4 and view.count(b"b", b"d") == 2 and view.count(prefix=b"a") == 1
+        assert view.expires_at(b"d") == later and view.expires_at(b"b") is None
+        with pytest.raises(KeyError):
+            view.expires_at(b"none")
+        with pytest.raises(esker.InvalidArgumentError):
+            view.expires_at(b"a")
+        view.put(b"e", b"5", expires=later)
+        view.merge(b"f", b"6", ttl=hour)
+        view.touch(b"b", hour)
+        view.expire_at(b"c", later)
+        view.persist(b"d")
+        with pytest.raises(esker.InvalidArgumentError, match="twice"):
+            view.put(b"g", b"7", ttl=hour, expires=later)
+        for wrong in (7, "hour", None):
+            with pytest.raises(TypeError):
+                view.touch(b"b", wrong)  # type: ignore[arg-type]
+            with pytest.raises(TypeError):
+                view.expire_at(b"b", wrong)  # type: ignore[arg-type]
+    assert sessions.expires_at(b"c") == later and sessions.expires_at(b"e") == later
+    assert sessions.expires_at(b"d") is None
+    assert sessions.expires_at(b"b") is not None and sessions.expires_at(b"f") is not None
+    calls: list[Callable[[], Any]] = [
+        lambda: view.get_many([b"a"]),
+        lambda: view.get_into(b"a", bytearray(9)),
+        lambda: view.expires_at(b"a"),
+        lambda: view.count(),
+        lambda: view.touch(b"a", hour),
+        lambda: view.expire_at(b"a", later),
+        lambda: view.persist(b"a"),
+        lambda: transaction.sequence,
+        lambda: transaction.write_count,
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="finished"):
+            call()
+
+    # All that was read counts.
+    reads: list[Callable[[esker.KeyspaceTransaction], Any]] = [
+        lambda view: view.get_many([b"a"]),
+        lambda view: view.count(),
+        lambda view: view.expires_at(b"a"),
+    ]
+    for read in reads:
+        with pytest.raises(esker.ConflictError):
+            with db.transaction() as transaction:
+                read(transaction.keyspace(sessions))
+                transaction[b"x"] = b"1"
+                sessions[b"a"] = b"other"
+
+
+def test_times_of_batches(db: esker.Database) -> None:
+    sessions = db.keyspace("sessions", ttl=True)
+    hour = datetime.timedelta(hours=1)
+    later = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
+    sessions.update({b"a": b"1", b"b": b"2"})
+    sessions.put(b"c", b"3", ttl=hour)
+    with db.batch() as batch:
+        view = batch.keyspace(sessions)
+        view.touch(b"a", hour)
+        view.expire_at(b"b", later)
+        view.persist(b"c")
+        with pytest.raises(TypeError):
+            view.touch(b"a", 7)  # type: ignore[arg-type]
+        assert len(batch) == 3
+    assert sessions.expires_at(b"a") is not None
+    assert sessions.expires_at(b"b") == later and sessions.expires_at(b"c") is None

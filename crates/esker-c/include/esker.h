@@ -588,6 +588,11 @@ esker_code esker_last_error_code(void);
 bool esker_last_error_is_retryable(void);
 
 /*
+ Whether the last call of this thread that failed met a full disk or an exhausted quota.
+ */
+bool esker_last_error_is_disk_full(void);
+
+/*
  After ESKER_GONE, the first write whose changes are kept; 0 after any other failure.
  */
 uint64_t esker_last_error_oldest_write(void);
@@ -612,6 +617,23 @@ uint32_t esker_abi_version(void);
  `free`, where the program and the library have the same C library.
  */
 void esker_free(void *memory);
+
+/*
+ A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened;
+ to be freed with `esker_free`.
+ */
+esker_code esker_escape_key(const void *key, size_t key_length, char **text);
+
+/*
+ Gives the memory that closed databases have left for the next one back to the system. While a
+ database is open, that happens by itself once no open database has been written to for a second.
+ */
+esker_code esker_release_unused_memory(void);
+
+/*
+ Bytes that no memtable uses, kept for the next one, or for the next database.
+ */
+esker_code esker_unused_memory_bytes(size_t *bytes);
 
 /*
  Puts a copy of a value, an operand or a replacement into the output of a callback. Valid in the
@@ -641,6 +663,18 @@ esker_code esker_options_create(esker_options **options);
 esker_code esker_options_destroy(esker_options *options);
 
 /*
+ Refuses what cannot work, with ESKER_INVALID_ARGUMENT: the message names the option, its value
+ and its limits. Every open begins with this.
+ */
+esker_code esker_options_validate(esker_options *options);
+
+/*
+ Every value that a database opened with these options would have, its origin and its trade-off,
+ as a text to be freed with `esker_free`.
+ */
+esker_code esker_options_explain(esker_options *options, char **text);
+
+/*
  Whether a missing database is created. Default: true.
  */
 esker_code esker_options_set_create_if_missing(esker_options *options, bool yes);
@@ -659,6 +693,11 @@ esker_code esker_options_set_block_cache_bytes(esker_options *options, size_t by
  Bytes of a block of a table.
  */
 esker_code esker_options_set_block_bytes(esker_options *options, size_t bytes);
+
+/*
+ Whether the library was built with a compression: one of `ESKER_COMPRESSION_...`.
+ */
+esker_code esker_compression_is_available(int32_t number, bool *available);
 
 /*
  The compression of the last run: one of `ESKER_COMPRESSION_...`.
@@ -869,6 +908,14 @@ esker_code esker_keyspace_options_set_compaction_filter(esker_keyspace_options *
                                                         void *state,
                                                         esker_filter filter,
                                                         esker_destroy destroy);
+
+/*
+ Whether compaction drops values by these options for other reasons than that they were deleted,
+ overwritten or have expired: a compaction filter, or ESKER_COMPACTION_FIFO. When it does depends
+ on how a database was compacted, so that two databases with the same writes differ.
+ */
+esker_code esker_keyspace_options_drops_values_in_compaction(esker_keyspace_options *options,
+                                                             bool *drops);
 
 /*
  Makes options with their defaults. Destroy them with `esker_write_options_destroy`.
@@ -1642,6 +1689,31 @@ esker_code esker_transaction_get(esker_transaction *transaction,
                                  size_t *value_length);
 
 /*
+ Copies the value of a key as the transaction sees it into a buffer, as
+ `esker_keyspace_get_into`.
+ */
+esker_code esker_transaction_get_into(esker_transaction *transaction,
+                                      esker_keyspace *keyspace,
+                                      const void *key,
+                                      size_t key_length,
+                                      void *buffer,
+                                      size_t buffer_length,
+                                      size_t *value_length,
+                                      bool *found);
+
+/*
+ The values of many keys as the transaction sees them, as `esker_keyspace_multi_get`. All of them
+ count as read.
+ */
+esker_code esker_transaction_multi_get(esker_transaction *transaction,
+                                       esker_keyspace *keyspace,
+                                       const esker_bytes *keys,
+                                       size_t count,
+                                       char **values,
+                                       size_t *value_lengths,
+                                       esker_code *codes);
+
+/*
  Whether a key has a value, as the transaction sees it.
  */
 esker_code esker_transaction_contains_key(esker_transaction *transaction,
@@ -1649,6 +1721,17 @@ esker_code esker_transaction_contains_key(esker_transaction *transaction,
                                           const void *key,
                                           size_t key_length,
                                           bool *found);
+
+/*
+ When a key expires, as of the beginning of the transaction, as `esker_keyspace_expires_at`.
+ ESKER_INVALID_ARGUMENT for a key that the transaction has written: times count from the commit.
+ */
+esker_code esker_transaction_expires_at(esker_transaction *transaction,
+                                        esker_keyspace *keyspace,
+                                        const void *key,
+                                        size_t key_length,
+                                        bool *found,
+                                        uint64_t *expires_at_ms);
 
 /*
  The least key as the transaction sees it, as `esker_keyspace_first`.
@@ -1737,6 +1820,17 @@ esker_code esker_transaction_merge(esker_transaction *transaction,
                                    size_t key_length,
                                    const void *operand,
                                    size_t operand_length);
+
+/*
+ Merges an operand with a time to live, which counts from the commit.
+ */
+esker_code esker_transaction_merge_with_ttl(esker_transaction *transaction,
+                                            esker_keyspace *keyspace,
+                                            const void *key,
+                                            size_t key_length,
+                                            const void *operand,
+                                            size_t operand_length,
+                                            uint64_t ttl_ms);
 
 /*
  Deletes a range. `range` may be NULL.

@@ -1,7 +1,8 @@
 //! Errors and memory.
 
+use crate::caller::Caller;
 use crate::codes::*;
-use crate::failure::last;
+use crate::failure::{call, last, not_forked};
 use esker_ffi::memory;
 use std::ffi::{c_char, c_void};
 
@@ -23,6 +24,12 @@ pub extern "C" fn esker_last_error_code() -> esker_code {
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_last_error_is_retryable() -> bool {
     last(|last| last.is_some_and(|last| last.retryable))
+}
+
+/// Whether the last call of this thread that failed met a full disk or an exhausted quota.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_last_error_is_disk_full() -> bool {
+    last(|last| last.is_some_and(|last| last.disk_full))
 }
 
 /// After ESKER_GONE, the first write whose changes are kept; 0 after any other failure.
@@ -56,4 +63,40 @@ pub extern "C" fn esker_abi_version() -> u32 {
 pub unsafe extern "C" fn esker_free(memory: *mut c_void) {
     // SAFETY: the caller passes what a call has returned, once.
     unsafe { memory::free(memory) }
+}
+
+/// A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened;
+/// to be freed with `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_escape_key(key: *const c_void, key_length: usize, text: *mut *mut c_char) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(text, std::ptr::null_mut())?;
+        output.set_text(&esker::escape_key(caller.bytes(key, key_length)?))
+    })
+}
+
+/// Gives the memory that closed databases have left for the next one back to the system. While a
+/// database is open, that happens by itself once no open database has been written to for a second.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_release_unused_memory() -> esker_code {
+    call(|| {
+        not_forked()?;
+        esker::release_unused_memory();
+        Ok(())
+    })
+}
+
+/// Bytes that no memtable uses, kept for the next one, or for the next database.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_unused_memory_bytes(bytes: *mut usize) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(bytes, 0)?;
+        not_forked()?;
+        output.set(esker::unused_memory_bytes());
+        Ok(())
+    })
 }

@@ -17,13 +17,15 @@ pub struct Failure {
     pub code: esker_code,
     pub message: String,
     pub retryable: bool,
+    /// Whether the disk is full, or a quota is used up.
+    pub disk_full: bool,
     /// The first write whose changes are kept, where that is what is wrong.
     pub oldest_write: u64,
 }
 
 impl Failure {
     pub fn new(code: esker_code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), retryable: false, oldest_write: 0 }
+        Failure { code, message: message.into(), retryable: false, disk_full: false, oldest_write: 0 }
     }
 
     pub fn invalid(message: impl Into<String>) -> Failure {
@@ -43,7 +45,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let code = code_of(&error);
         let oldest_write = if let Error::Gone { oldest } = error { oldest } else { 0 };
-        Failure { code, message: error.to_string(), retryable: error.is_retryable(), oldest_write }
+        let (retryable, disk_full) = (error.is_retryable(), error.is_disk_full());
+        Failure { code, message: error.to_string(), retryable, disk_full, oldest_write }
     }
 }
 
@@ -96,6 +99,7 @@ pub struct Last {
     pub code: esker_code,
     pub message: CString,
     pub retryable: bool,
+    pub disk_full: bool,
     pub oldest_write: u64,
 }
 
@@ -127,14 +131,33 @@ pub fn call(body: impl FnOnce() -> Done<()>) -> esker_code {
     let Err(failure) = done else { return ESKER_OK };
     // A mistake in the arguments is the smaller one.
     let failure = not_forked().err().unwrap_or(failure);
-    let Failure { code, retryable, oldest_write, .. } = failure;
+    let Failure { code, retryable, disk_full, oldest_write, .. } = failure;
     // A zero byte would end the message for C.
     let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();
     // At the end of a thread there is nobody to read it.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some(Last { code, message, retryable, oldest_write });
+            *last = Some(Last { code, message, retryable, disk_full, oldest_write });
         }
     });
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures_of_files() {
+        let fail = |kind: ErrorKind| {
+            assert_eq!(call(|| Err(Error::io("append to", "7.table", kind.into()).into())), ESKER_IO);
+            last(|last| last.map(|last| (last.disk_full, last.retryable)))
+        };
+        assert_eq!(fail(ErrorKind::StorageFull), Some((true, true)));
+        assert_eq!(fail(ErrorKind::QuotaExceeded), Some((true, true)));
+        assert_eq!(fail(ErrorKind::PermissionDenied), Some((false, false)));
+        assert_eq!(call(|| Err(Failure::busy("a batch"))), ESKER_BUSY_HANDLE);
+        assert_eq!(last(|last| last.map(|last| last.disk_full)), Some(false));
+    }
 }

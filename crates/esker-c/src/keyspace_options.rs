@@ -223,3 +223,20 @@ pub unsafe extern "C" fn esker_keyspace_options_set_compaction_filter(
         Ok(options.compaction_filter(Filter { name, state, filter }))
     })
 }
+
+/// Whether compaction drops values by these options for other reasons than that they were deleted,
+/// overwritten or have expired: a compaction filter, or ESKER_COMPACTION_FIFO. When it does depends
+/// on how a database was compacted, so that two databases with the same writes differ.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_options_drops_values_in_compaction(
+    options: *mut esker_keyspace_options,
+    drops: *mut bool,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(drops, false)?;
+        output.set(esker_keyspace_options::get(options)?.0.wait().options.drops_values_in_compaction());
+        Ok(())
+    })
+}

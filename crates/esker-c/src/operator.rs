@@ -8,17 +8,14 @@ use crate::caller::esker_bytes;
 use crate::codes::{ESKER_FILTER_REMOVE, ESKER_FILTER_REPLACE};
 use crate::objects::Produced;
 use crate::output::with_output;
-use esker::{
-    Clock, CompactionCompleted, CompactionFilter, Comparator, Decision, EventListener, FilterPolicy, FlushCompleted,
-    IngestCompleted, MergeError, MergeOperator, TableCreated,
-};
+use esker::{Clock, CompactionFilter, Comparator, Decision, EventListener, FilterPolicy, MergeError, MergeOperator};
+use esker_ffi::events::NamedEvents;
 use esker_ffi::memory;
 use std::cmp::Ordering;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fmt;
-use std::path::Path;
 use std::ptr;
-use std::time::Duration;
+use std::sync::Arc;
 
 /// A merge operator of C functions.
 pub struct Operator {
@@ -192,64 +189,15 @@ impl Clock for CClock {
 }
 
 /// A listener of a C function.
-pub struct Listener {
-    pub state: State,
-    pub event: esker_event,
-}
-
-impl Listener {
-    fn tell(&self, name: &CStr, text: String) {
-        let Some(event) = self.event else { return };
-        let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+pub fn listener(state: State, event: esker_event) -> Arc<dyn EventListener> {
+    Arc::new(NamedEvents(move |name: &str, text: String| {
+        // The whole of it: it ends with the listener.
+        let state = &state;
+        let Some(event) = event else { return };
+        let c_text = |text: &str| CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+        let (name, text) = (c_text(name), c_text(&text));
         // SAFETY: the program has passed this function for this state; the texts live until it
         // returns.
-        unsafe { event(self.state.pointer, name.as_ptr(), text.as_ptr()) };
-    }
-}
-
-impl EventListener for Listener {
-    fn flush_completed(&self, event: &FlushCompleted) {
-        self.tell(c"flush completed", format!("{}: {} tables, {} bytes", event.keyspace, event.tables, event.bytes));
-    }
-
-    fn compaction_completed(&self, event: &CompactionCompleted) {
-        let (input, output) = (event.input_bytes, event.output_bytes);
-        self.tell(c"compaction completed", format!("{}: {input} bytes became {output}", event.keyspace));
-    }
-
-    fn ingest_completed(&self, event: &IngestCompleted) {
-        self.tell(c"ingest completed", format!("{}: {} pairs", event.keyspace, event.entries));
-    }
-
-    fn table_created(&self, event: &TableCreated) {
-        self.tell(c"table created", event.path.display().to_string());
-    }
-
-    fn table_removed(&self, path: &Path) {
-        self.tell(c"table removed", path.display().to_string());
-    }
-
-    fn stall_began(&self, keyspace: &str, reason: &str) {
-        self.tell(c"stall began", format!("{keyspace}: {reason}"));
-    }
-
-    fn stall_ended(&self, keyspace: &str, waited: Duration) {
-        self.tell(c"stall ended", format!("{keyspace}: {} us", waited.as_micros()));
-    }
-
-    fn background_error(&self, error: &str) {
-        self.tell(c"background error", error.to_owned());
-    }
-
-    fn recovered(&self) {
-        self.tell(c"recovered", String::new());
-    }
-
-    fn became_read_only(&self, reason: &str) {
-        self.tell(c"became read-only", reason.to_owned());
-    }
-
-    fn missed(&self, events: u64) {
-        self.tell(c"missed", events.to_string());
-    }
+        unsafe { event(state.pointer, name.as_ptr(), text.as_ptr()) };
+    }))
 }

@@ -9,7 +9,7 @@ use crate::codes::*;
 use crate::failure::{Done, Failure, call};
 use crate::keyspace_options::order;
 use crate::objects::{Exclusive, Handle, OptionsObject, esker_options};
-use crate::operator::{CClock, CPolicy, Listener};
+use crate::operator::{CClock, CPolicy, listener};
 use esker::{ChangeRetention, Compression, Options, Profile, ReadMode, WalMode};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -53,6 +53,26 @@ pub(crate) fn options_or_default(options: *const esker_options) -> Done<Options>
     Ok(esker_options::get(options)?.0.wait().clone())
 }
 
+/// Refuses what cannot work, with ESKER_INVALID_ARGUMENT: the message names the option, its value
+/// and its limits. Every open begins with this.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_options_validate(options: *mut esker_options) -> esker_code {
+    call(|| Ok(esker_options::get(options)?.0.wait().clone().validate()?))
+}
+
+/// Every value that a database opened with these options would have, its origin and its trade-off,
+/// as a text to be freed with `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_options_explain(options: *mut esker_options, text: *mut *mut c_char) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(text, std::ptr::null_mut())?;
+        let options = esker_options::get(options)?.0.wait().clone();
+        output.set_text(&options.explain().to_string())
+    })
+}
+
 /// Whether a missing database is created. Default: true.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_options_set_create_if_missing(options: *mut esker_options, yes: bool) -> esker_code {
@@ -84,6 +104,18 @@ fn compression(number: i32) -> Done<Compression> {
         ESKER_COMPRESSION_ZSTD => Ok(Compression::Zstd),
         other => Err(Failure::invalid(format!("{other} is no ESKER_COMPRESSION_..."))),
     }
+}
+
+/// Whether the library was built with a compression: one of `ESKER_COMPRESSION_...`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_compression_is_available(number: i32, available: *mut bool) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(available, false)?;
+        output.set(compression(number)?.is_available());
+        Ok(())
+    })
 }
 
 /// The compression of the last run: one of `ESKER_COMPRESSION_...`.
@@ -271,6 +303,6 @@ pub unsafe extern "C" fn esker_options_set_event_listener(
     let state = State { pointer: state, destroy };
     set(options, |options| match event {
         None => Err(Failure::invalid("NULL for a listener")),
-        event => Ok(options.event_listener(Arc::new(Listener { state, event }))),
+        event => Ok(options.event_listener(listener(state, event))),
     })
 }

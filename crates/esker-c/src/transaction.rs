@@ -5,8 +5,8 @@ use crate::caller::{Caller, esker_bytes, esker_range};
 use crate::codes::{ESKER_CLOSED_HANDLE, esker_code};
 use crate::failure::{Done, Failure, call};
 use crate::objects::{Handle, esker_keyspace, esker_transaction, esker_write_options};
-use crate::read::give_pair;
-use crate::times::time;
+use crate::read::{copy_into, give_pair, multi_get};
+use crate::times::{milliseconds, time};
 use crate::write_options::write_options_or_default;
 use esker::{Transaction, TransactionIter};
 use std::ffi::{c_char, c_void};
@@ -74,6 +74,52 @@ pub unsafe extern "C" fn esker_transaction_get(
     })
 }
 
+/// Copies the value of a key as the transaction sees it into a buffer, as
+/// `esker_keyspace_get_into`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_get_into(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    buffer: *mut c_void,
+    buffer_length: usize,
+    value_length: *mut usize,
+    found: *mut bool,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        copy_into(&caller, (buffer, buffer_length), (value_length, found), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
+            let key = caller.bytes(key, key_length)?;
+            with(transaction, |transaction| Ok(transaction.get(&keyspace.0, key)?))
+        })
+    })
+}
+
+/// The values of many keys as the transaction sees them, as `esker_keyspace_multi_get`. All of them
+/// count as read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_multi_get(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    keys: *const esker_bytes,
+    count: usize,
+    values: *mut *mut c_char,
+    value_lengths: *mut usize,
+    codes: *mut esker_code,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        multi_get(&caller, (keys, count), (values, value_lengths, codes), |keys| {
+            let keyspace = esker_keyspace::get(keyspace)?;
+            with(transaction, |transaction| Ok(transaction.multi_get(&keyspace.0, keys)))
+        })
+    })
+}
+
 /// Whether a key has a value, as the transaction sees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_transaction_contains_key(
@@ -90,6 +136,30 @@ pub unsafe extern "C" fn esker_transaction_contains_key(
         let keyspace = esker_keyspace::get(keyspace)?;
         let key = caller.bytes(key, key_length)?;
         output.set(with(transaction, |transaction| Ok(transaction.contains_key(&keyspace.0, key)?))?);
+        Ok(())
+    })
+}
+
+/// When a key expires, as of the beginning of the transaction, as `esker_keyspace_expires_at`.
+/// ESKER_INVALID_ARGUMENT for a key that the transaction has written: times count from the commit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_expires_at(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    found: *mut bool,
+    expires_at_ms: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let (found, time) = (caller.output(found, false)?, caller.output(expires_at_ms, 0)?);
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        let expiry = with(transaction, |transaction| Ok(transaction.expires_at(&keyspace.0, key)?))?;
+        found.set(expiry.is_some());
+        time.set(expiry.map_or(0, milliseconds));
         Ok(())
     })
 }
@@ -267,6 +337,28 @@ pub unsafe extern "C" fn esker_transaction_merge(
         let keyspace = esker_keyspace::get(keyspace)?;
         let (key, operand) = (caller.bytes(key, key_length)?, caller.bytes(operand, operand_length)?);
         with(transaction, |transaction| Ok(transaction.merge(&keyspace.0, key, operand)?))
+    })
+}
+
+/// Merges an operand with a time to live, which counts from the commit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_merge_with_ttl(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    operand: *const c_void,
+    operand_length: usize,
+    ttl_ms: u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let (key, operand) = (caller.bytes(key, key_length)?, caller.bytes(operand, operand_length)?);
+        with(transaction, |transaction| {
+            Ok(transaction.merge_with_ttl(&keyspace.0, key, operand, Duration::from_millis(ttl_ms))?)
+        })
     })
 }
 

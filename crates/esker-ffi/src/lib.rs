@@ -1,5 +1,5 @@
 //! What the C interfaces of Esker share: handles that tell a closed one, the detection of forks,
-//! contained panics, lines on standard error, and memory that C frees.
+//! contained panics, lines on standard error, memory that C frees, and events as texts.
 //!
 //! ```
 //! use esker_ffi::handles::{self, HandleError, Object};
@@ -16,6 +16,7 @@
 //! ```
 
 pub mod contain;
+pub mod events;
 pub mod fork;
 pub mod handles;
 pub mod lent;

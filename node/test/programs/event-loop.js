@@ -18,6 +18,22 @@ const main = async function () {
   const pipe = `${location}.pipe`
   execFileSync('mkfifo', [pipe])
   const watch = await db.watch('a')
+  // One for each call: a second one would wait for the first.
+  const ofTransactions = [
+    (transaction) => transaction.get('a'),
+    (transaction) => transaction.getMany(['a']),
+    (transaction) => transaction.has('a'),
+    (transaction) => transaction.expiresAt('a'),
+    (transaction) => transaction.count(),
+    (transaction) => transaction.entries().next(),
+    (transaction) => transaction.put('t', '2'),
+    (transaction) => transaction.del('t'),
+    (transaction) => transaction.clear({ gt: 'x' }),
+    (transaction) => transaction.popFirst(),
+    (transaction) => transaction.rollback(),
+    (transaction) => transaction.commit()
+  ]
+  const transactions = await Promise.all(ofTransactions.map(() => db.transaction()))
   const blocked = fs.promises.readFile(pipe)
 
   const calls = [
@@ -42,6 +58,20 @@ const main = async function () {
     db.changes(),
     db.watch('a'),
     db.setTtl(true),
+    db.putIfAbsent('a', '2'),
+    db.compareAndSwap('a', '2', '3'),
+    db.take('c'),
+    db.count(),
+    db.ingest([['z', '1']]),
+    db.flush(),
+    db.checkpoint(`${location}-copy`),
+    db.verify(),
+    db.keyspaces(),
+    db.dropKeyspace('none').catch(() => {}),
+    db.transaction(),
+    db.transact((transaction) => transaction.get('a')),
+    ...ofTransactions.map((call, index) => call(transactions[index])),
+    EskerLevel.destroy(`${location}-none`),
     changes.next(),
     follower.catchUp(),
     EskerLevel.repair(`${location}-missing`).catch(() => {}),

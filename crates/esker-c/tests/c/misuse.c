@@ -79,6 +79,14 @@ static void wrong_arguments(esker_db *db, esker_keyspace *names) {
   OK(esker_options_create(&db_options));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_set_clock(db_options, NULL, NULL, NULL));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_set_wal_mode(db_options, -1));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_explain(db_options, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_unused_memory_bytes(NULL));
+  bool answer = true;
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_compression_is_available(99, &answer));
+  CHECK(!answer);
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_options_validate((esker_options *)names));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_options_validate(NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_options_drops_values_in_compaction(NULL, &answer));
   OK(esker_options_destroy(db_options));
   esker_free(NULL);
 }
@@ -133,6 +141,7 @@ typedef struct {
   esker_cursor *cursor;
   esker_changes *changes;
   esker_follower *follower;
+  esker_options *options;
 } objects;
 
 /* Every function that returns a pointer, with objects that cannot be used. */
@@ -165,6 +174,7 @@ static void null_results(esker_code code, const objects *all) {
   NULLS(code, esker_snapshot_first(snapshot, names, &key, &key_length, &value, &length));
   NULLS(code, esker_snapshot_last(snapshot, names, &key, &key_length, &value, &length));
   NULLS(code, esker_transaction_get(transaction, names, TEXT("k"), &value, &length));
+  NULLS(code, esker_transaction_multi_get(transaction, names, &keys, 1, &value, &length, NULL));
   NULLS(code, esker_transaction_first(transaction, names, &key, &key_length, &value, &length));
   NULLS(code, esker_transaction_last(transaction, names, &key, &key_length, &value, &length));
   NULLS(code, esker_transaction_pop_first(transaction, names, &key, &key_length, &value, &length));
@@ -184,6 +194,7 @@ static void null_results(esker_code code, const objects *all) {
   NULLS(code, esker_db_batch(all->db, (esker_batch **)&handle));
   NULLS(code, esker_db_transaction(all->db, (esker_transaction **)&handle));
   NULLS(code, esker_db_changes(all->db, 0, false, (esker_changes **)&handle));
+  NULLS(code, esker_options_explain(all->options, &value));
   NULLS(code, esker_db_path(all->db, &value));
   NULLS(code, esker_db_stats(all->db, &value));
   NULLS(code, esker_db_explain(all->db, &value));
@@ -202,6 +213,7 @@ static void results_of_failures(esker_keyspace *names) {
   const void *lent;
   size_t length;
   esker_bytes key_bytes, value_bytes;
+  NULLS(ESKER_INVALID_ARGUMENT, esker_escape_key(NULL, 1, &value));
   /* Also where another result has no place. */
   NULLS(ESKER_INVALID_ARGUMENT, esker_keyspace_first(names, NULL, &length, &value, &length));
   NULLS(ESKER_INVALID_ARGUMENT, esker_keyspace_first(names, &key, NULL, &value, &length));
@@ -225,6 +237,10 @@ static void null_results_of_opens(void) {
   NULLS(ESKER_FORKED, esker_keyspace_options_create((esker_keyspace_options **)&handle));
   NULLS(ESKER_FORKED, esker_write_options_create((esker_write_options **)&handle));
   CHECK_CODE(ESKER_FORKED, esker_db_destroy(path, NULL));
+  size_t bytes = 7;
+  CHECK_CODE(ESKER_FORKED, esker_release_unused_memory());
+  CHECK_CODE(ESKER_FORKED, esker_unused_memory_bytes(&bytes));
+  CHECK(bytes == 0);
   /* That it is a child is told before any other mistake. */
   CHECK_CODE(ESKER_FORKED, esker_db_open(NULL, NULL, NULL));
   CHECK_CODE(ESKER_FORKED, esker_db_flush(NULL));
@@ -245,7 +261,7 @@ static void in_child(esker_db *db, esker_keyspace *names, esker_cursor *cursor) 
   CHECK_CODE(ESKER_FORKED, esker_db_open(other, NULL, &own));
   CHECK(!esker_cursor_valid(cursor));
   CHECK(access(other, F_OK) != 0);
-  objects all = {db, names, NULL, NULL, NULL, cursor, NULL, NULL};
+  objects all = {db, names, NULL, NULL, NULL, cursor, NULL, NULL, NULL};
   null_results(ESKER_FORKED, &all);
   null_results_of_opens();
 }
@@ -464,6 +480,54 @@ static bool idle(void *state, esker_bytes key, const esker_bytes *existing,
   return true;
 }
 
+/* What transactions are told about arguments, and the ones that have ended. */
+static void wrong_transaction(esker_db *db, esker_keyspace *names) {
+  char *value = NULL, buffer[1] = {'-'};
+  size_t length = 7;
+  uint64_t time = 7;
+  bool found = true;
+  esker_transaction *transaction;
+  OK(esker_db_transaction(db, &transaction));
+  OK(esker_transaction_put(transaction, names, TEXT("k"), TEXT("long")));
+  CHECK_CODE(ESKER_BUFFER_TOO_SHORT,
+             esker_transaction_get_into(transaction, names, TEXT("k"), buffer, 1, &length, &found));
+  CHECK(found && length == 4 && buffer[0] == '-');
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_get_into(transaction, names, TEXT("k"), NULL, 9, &length, &found));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_get_into(transaction, names, NULL, 1, buffer, 1, &length, &found));
+  CHECK(!found && length == 0);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_multi_get(transaction, names, NULL, 1, &value, &length, NULL));
+  esker_bytes keys[2] = {{"k", 1}, {NULL, 1}};
+  char *values[2];
+  size_t lengths[2];
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_multi_get(transaction, names, keys, 2, values, lengths, NULL));
+  CHECK(values[0] == NULL && values[1] == NULL);
+  /* The time of what was written counts from the commit, and these keys never expire. */
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_expires_at(transaction, names, TEXT("k"), &found, &time));
+  CHECK(!found && time == 0);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_expires_at(transaction, names, TEXT("k"), &found, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_merge_with_ttl(transaction, names, TEXT("k"), NULL, 1, 9));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_transaction_merge_with_ttl(transaction, names, TEXT("k"), TEXT("1"), 9));
+  CHECK_CODE(ESKER_WRONG_HANDLE,
+             esker_transaction_merge_with_ttl(transaction, (esker_keyspace *)db, TEXT("k"), TEXT("1"), 9));
+  OK(esker_transaction_rollback(transaction));
+  CHECK_CODE(ESKER_CLOSED_HANDLE,
+             esker_transaction_get_into(transaction, names, TEXT("k"), buffer, 1, &length, &found));
+  CHECK_CODE(ESKER_CLOSED_HANDLE,
+             esker_transaction_multi_get(transaction, names, keys, 1, values, lengths, NULL));
+  CHECK_CODE(ESKER_CLOSED_HANDLE,
+             esker_transaction_expires_at(transaction, names, TEXT("k"), &found, &time));
+  CHECK_CODE(ESKER_CLOSED_HANDLE,
+             esker_transaction_merge_with_ttl(transaction, names, TEXT("k"), TEXT("1"), 9));
+}
+
 static void callbacks(esker_db *db, esker_keyspace *names) {
   int called = 0;
   OK(esker_keyspace_put(names, TEXT("k"), TEXT("v"), NULL));
@@ -473,6 +537,7 @@ static void callbacks(esker_db *db, esker_keyspace *names) {
   CHECK(called == 1);
   OK(esker_transaction_rollback(scanned));
   CHECK_CODE(ESKER_CLOSED_HANDLE, esker_transaction_commit(scanned, NULL));
+  wrong_transaction(db, names);
 
   esker_keyspace_options *options;
   OK(esker_keyspace_options_create(&options));

@@ -365,6 +365,9 @@ static void expiries(esker_db *db) {
   OK(esker_keyspace_options_create(&options));
   OK(esker_keyspace_options_set_ttl(options, true, 0));
   OK(esker_keyspace_options_set_compaction_filter(options, "by value", new_state(), decide, end_state));
+  bool drops;
+  OK(esker_keyspace_options_drops_values_in_compaction(options, &drops));
+  CHECK(drops);
   OK(esker_keyspace_options_set_fifo(options, 1 << 30));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_options_set_compaction_style(options, 17));
   OK(esker_keyspace_options_set_compaction_style(options, ESKER_COMPACTION_LEVELED));
@@ -515,6 +518,49 @@ static bool visit_pair(void *state, esker_bytes key, esker_bytes value) {
   return false;
 }
 
+/* Reads of a transaction, and merges that expire: k1 has 1, k2 expires, k3 does not. */
+static void transaction_reads(esker_db *db, esker_keyspace *names) {
+  esker_transaction *one, *other;
+  OK(esker_db_transaction(db, &one));
+  OK(esker_db_transaction(db, &other));
+  OK(esker_transaction_put(one, names, TEXT("k1"), TEXT("long")));
+
+  char buffer[4], *values[3];
+  size_t length, lengths[3];
+  bool found;
+  OK(esker_transaction_get_into(one, names, TEXT("k1"), buffer, sizeof buffer, &length, &found));
+  CHECK(found && length == 4 && memcmp(buffer, "long", 4) == 0);
+  OK(esker_transaction_get_into(other, names, TEXT("k1"), buffer, sizeof buffer, &length, &found));
+  CHECK(found && length == 1 && memcmp(buffer, "1ong", 4) == 0);
+  OK(esker_transaction_get_into(one, names, TEXT("none"), buffer, sizeof buffer, &length, &found));
+  CHECK(!found && length == 0);
+
+  esker_bytes keys[3] = {{"k3", 2}, {"none", 4}, {"k1", 2}};
+  esker_code codes[3] = {7, 7, 7};
+  OK(esker_transaction_multi_get(one, names, keys, 3, values, lengths, codes));
+  CHECK(values[1] == NULL && codes[0] == ESKER_OK && codes[1] == ESKER_OK && codes[2] == ESKER_OK);
+  CHECK(is_text(values[0], lengths[0], "3") && is_text(values[2], lengths[2], "long"));
+
+  uint64_t time;
+  OK(esker_transaction_expires_at(one, names, TEXT("k2"), &found, &time));
+  CHECK(found && time == now_ms + 2000000);
+  OK(esker_transaction_expires_at(one, names, TEXT("k3"), &found, &time));
+  CHECK(found && time == ESKER_NEVER);
+  OK(esker_transaction_expires_at(one, names, TEXT("none"), &found, &time));
+  CHECK(!found && time == 0);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_transaction_expires_at(one, names, TEXT("k1"), &found, &time));
+
+  OK(esker_transaction_merge_with_ttl(other, names, TEXT("m1"), TEXT("7"), 500));
+  OK(esker_transaction_commit(other, NULL));
+  OK(esker_keyspace_expires_at(names, TEXT("m1"), &found, &time));
+  CHECK(found && time == now_ms + 500);
+  OK(esker_keyspace_delete(names, TEXT("m1"), NULL));
+
+  /* What was read of the other one counts: another writer of it is a conflict. */
+  OK(esker_keyspace_put(names, TEXT("k3"), TEXT("3"), NULL));
+  CHECK_CODE(ESKER_CONFLICT, esker_transaction_commit(one, NULL));
+}
+
 static void transactions(esker_db *db) {
   esker_keyspace_options *options;
   OK(esker_keyspace_options_create(&options));
@@ -556,6 +602,7 @@ static void transactions(esker_db *db) {
   OK(esker_transaction_commit(one, NULL));
   OK(esker_keyspace_count(names, NULL, &number));
   CHECK(number == 3);
+  transaction_reads(db, names);
 
   OK(esker_db_transaction(db, &one));
   OK(esker_db_transaction(db, &other));
@@ -764,12 +811,16 @@ int main(int argc, char **argv) {
   CHECK(esker_abi_version() == ESKER_ABI_VERSION && *esker_version() != 0);
   CHECK(esker_last_error_code() == ESKER_OK && *esker_last_error_message() == 0);
   CHECK(strcmp(esker_code_name(ESKER_CORRUPTION), "ESKER_CORRUPTION") == 0);
+  char *escaped;
+  OK(esker_escape_key("a\0\xff", 3, &escaped));
+  CHECK(is_text(escaped, strlen(escaped), "a\\x00\\xff"));
 
   esker_options *options;
   esker_db *db;
   OK(esker_options_create(&options));
   OK(esker_options_set_create_if_missing(options, false));
   CHECK_CODE(ESKER_NOT_FOUND, esker_db_open(path, options, &db));
+  CHECK(!esker_last_error_is_disk_full());
   CHECK(db == NULL);
   OK(esker_options_set_create_if_missing(options, true));
   OK(esker_options_set_profile(options, "balanced"));
@@ -790,6 +841,17 @@ int main(int argc, char **argv) {
   OK(esker_options_set_compaction_bytes_per_second(options, 0));
   OK(esker_options_set_memory_budget_bytes(options, 64 << 20));
   OK(esker_options_set_latency_histograms(options, true));
+  bool available;
+  OK(esker_compression_is_available(ESKER_COMPRESSION_LZ4, &available));
+  CHECK(available);
+  OK(esker_options_validate(options));
+  OK(esker_options_set_memory_budget_bytes(options, 10));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_validate(options));
+  OK(esker_options_set_memory_budget_bytes(options, 64 << 20));
+  char *explained;
+  OK(esker_options_explain(options, &explained));
+  CHECK(strstr(explained, "memory_budget_bytes = 64 MiB") != NULL);
+  esker_free(explained);
   OK(esker_options_set_clock(options, new_state(), now, end_state));
   OK(esker_options_set_event_listener(options, new_state(), count_event, end_state));
   OK(esker_db_open(path, options, &db));
@@ -806,6 +868,12 @@ int main(int argc, char **argv) {
   OK(esker_db_close(db));
   orders(argv[1]);
   CHECK(events > 0);
+  size_t unused;
+  OK(esker_unused_memory_bytes(&unused));
+  CHECK(unused > 0);
+  OK(esker_release_unused_memory());
+  OK(esker_unused_memory_bytes(&unused));
+  CHECK(unused == 0);
   CHECK(states == 0);
   puts("whole: passed");
   return 0;
