@@ -84,12 +84,13 @@ impl Error {
     /// What to do about an error of the store.
     fn advice(source: &object_store::Error) -> &'static str {
         let text = source.to_string();
-        match ASKED_FOR_CREDENTIALS.iter().any(|path| text.contains(path)) {
-            true => {
-                "no credentials are set (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), and the machine has none; \
-                 set them, then run it again"
-            }
-            false => "check the target, then run it again",
+        if ASKED_FOR_CREDENTIALS.iter().any(|path| text.contains(path)) {
+            "no credentials are set (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), and the machine has none; \
+             set them, then run it again"
+        } else if text.contains(" http://") && text.contains("builder error") {
+            "without TLS it is reached only with AWS_ALLOW_HTTP=true (for S3); use https, or set that"
+        } else {
+            "check the target, then run it again"
         }
     }
 
