@@ -81,6 +81,22 @@ impl Error {
         Error::InvalidArgument { what: what.into() }
     }
 
+    /// The text of an error of the store, with the code and the message of an answer in XML in
+    /// place of all of it, which may have thousands of characters.
+    fn told(source: &object_store::Error) -> String {
+        let text = source.to_string();
+        let between = |from: &str, to: &str| Some(text.split_once(from)?.1.split_once(to)?.0);
+        let xml = text.find("<?xml").or_else(|| text.find("<Error"));
+        let parts =
+            (xml, between("<Code>", "</Code>"), between("<Message>", "</Message>"), text.rsplit_once("</Error>"));
+        match parts {
+            (Some(start), Some(code), Some(message), Some((_, rest))) => {
+                format!("{}{code}: {message}{rest}", &text[..start])
+            }
+            _ => text,
+        }
+    }
+
     /// What to do about an error of the store.
     fn advice(source: &object_store::Error) -> &'static str {
         let text = source.to_string();
@@ -105,7 +121,7 @@ impl fmt::Display for Error {
         match self {
             Error::Database(error) => write!(f, "{error}"),
             Error::Store { operation, object, source } => {
-                write!(f, "cannot {operation} {object}: {source}; {}", Error::advice(source))
+                write!(f, "cannot {operation} {object}: {}; {}", Error::told(source), Error::advice(source))
             }
             Error::Io { operation, path, source } => {
                 write!(f, "cannot {operation} {}: {source}; check the path and the device", path.display())

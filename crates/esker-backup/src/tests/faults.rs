@@ -256,6 +256,13 @@ fn an_error_of_a_store_says_what_to_do() {
     let plain = "Error performing PUT http://127.0.0.1:9/a in 5ms - HTTP error: builder error";
     assert!(text(plain).contains("AWS_ALLOW_HTTP=true"), "{}", text(plain));
     assert!(text("503 SlowDown").ends_with("503 SlowDown; check the target, then run it again"), "{}", text("503"));
+    let xml = "403: <?xml version=\"1.0\"?>\n<Error><Code>Wrong</Code><Message>No.</Message><Id>7</Id></Error> at last";
+    assert!(text(xml).contains("403: Wrong: No. at last; check"), "{}", text(xml));
+    for damaged in
+        ["<?xml <Code>a</Code>", "</Error><Error><Message>m</Message><Code>", "<Code></Code><Message></Message>"]
+    {
+        assert!(text(damaged).contains(damaged), "{}", text(damaged));
+    }
 }
 
 #[test]
