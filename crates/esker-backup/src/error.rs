@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Where clients ask the machine for credentials if none are set, at Amazon, Google and Microsoft.
+/// The errors of a store have no kind for that.
+const ASKED_FOR_CREDENTIALS: [&str; 3] =
+    ["/latest/api/token", "/computeMetadata/v1/instance/service-accounts", "/metadata/identity/oauth2/token"];
+
 /// What went wrong, where, and what to do. The text has that of the cause; `source()` returns the
 /// cause itself, so that a report of all causes has its text twice.
 #[derive(Debug)]
@@ -76,6 +81,35 @@ impl Error {
         Error::InvalidArgument { what: what.into() }
     }
 
+    /// The text of an error of the store, with the code and the message of an answer in XML in
+    /// place of all of it, which may have thousands of characters.
+    fn told(source: &object_store::Error) -> String {
+        let text = source.to_string();
+        let between = |from: &str, to: &str| Some(text.split_once(from)?.1.split_once(to)?.0);
+        let xml = text.find("<?xml").or_else(|| text.find("<Error"));
+        let parts =
+            (xml, between("<Code>", "</Code>"), between("<Message>", "</Message>"), text.rsplit_once("</Error>"));
+        match parts {
+            (Some(start), Some(code), Some(message), Some((_, rest))) => {
+                format!("{}{code}: {message}{rest}", &text[..start])
+            }
+            _ => text,
+        }
+    }
+
+    /// What to do about an error of the store.
+    fn advice(source: &object_store::Error) -> &'static str {
+        let text = source.to_string();
+        if ASKED_FOR_CREDENTIALS.iter().any(|path| text.contains(path)) {
+            "no credentials are set (for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), and the machine has none; \
+             set them, then run it again"
+        } else if text.contains(" http://") && text.contains("builder error") {
+            "without TLS it is reached only with AWS_ALLOW_HTTP=true (for S3); use https, or set that"
+        } else {
+            "check the target, then run it again"
+        }
+    }
+
     /// Whether the object is not there.
     pub(crate) fn is_missing_object(&self) -> bool {
         matches!(self, Error::Store { source: object_store::Error::NotFound { .. }, .. })
@@ -87,7 +121,7 @@ impl fmt::Display for Error {
         match self {
             Error::Database(error) => write!(f, "{error}"),
             Error::Store { operation, object, source } => {
-                write!(f, "cannot {operation} {object}: {source}; check the target, then run it again")
+                write!(f, "cannot {operation} {object}: {}; {}", Error::told(source), Error::advice(source))
             }
             Error::Io { operation, path, source } => {
                 write!(f, "cannot {operation} {}: {source}; check the path and the device", path.display())

@@ -103,6 +103,10 @@ impl<'a> Store<'a> {
         let outcome = self.put_mode(name, bytes, PutMode::Create).await;
         match outcome {
             Err(Error::Store { source: object_store::Error::AlreadyExists { .. }, .. }) => Ok(false),
+            Err(Error::Store { source: object_store::Error::NotImplemented { .. }, .. }) => Err(Error::invalid(
+                "the store does not put objects only if there is none, or its client is told not to (as by \
+                 AWS_CONDITIONAL_PUT); use another one, or let it",
+            )),
             outcome => outcome.map(|()| true),
         }
     }

@@ -38,6 +38,9 @@ struct Arguments {
     /// Where disks, clocks and logs go
     #[arg(long, default_value = "target/cluster-check")]
     directory: PathBuf,
+    /// Keep the directory of each run, with its schedule and logs, also where nothing was found
+    #[arg(long)]
+    keep: bool,
     /// A number below 250 that no other run on the machine has at the same time
     #[arg(long, default_value_t = 0)]
     slot: u8,
@@ -91,12 +94,14 @@ impl Arguments {
         let site = self.site(abilities, directory.clone());
         let outcome = self.run_at(&site, seed, abilities);
         match &outcome {
-            Ok(shown) if shown.violations.is_empty() => drop(fs::remove_dir_all(&directory)),
-            _ => {
-                println!("{}", logs(&directory));
-                println!("seed {seed}: the schedule of its faults is {}", directory.join(SCHEDULE).display());
+            Ok(shown) if shown.violations.is_empty() && !self.keep => {
+                let _ = fs::remove_dir_all(&directory);
+                return outcome;
             }
+            Ok(shown) if shown.violations.is_empty() => {}
+            _ => println!("{}", logs(&directory)),
         }
+        println!("seed {seed}: the schedule of its faults is {}", directory.join(SCHEDULE).display());
         outcome
     }
 

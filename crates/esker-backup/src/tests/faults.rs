@@ -236,11 +236,33 @@ fn a_verification_that_fails_finds_no_damage() {
 fn a_store_that_overwrites_what_it_is_not_to_is_refused() {
     let world = World::new();
     let inner = Arc::new(InMemory::new());
-    let (store, _) = planned(&inner, Plan::Overwrite);
-    let refused = world.create(&store, 1, &quick());
-    assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    for plan in [Plan::Overwrite, Plan::Unconditional] {
+        let (store, _) = planned(&inner, plan);
+        let refused = world.create(&store, 1, &quick());
+        assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{plan:?}: {refused:?}");
+    }
     assert_eq!(world.existing(&*inner).len(), 0);
     world.check_clean(&inner);
+}
+
+#[test]
+fn an_error_of_a_store_says_what_to_do() {
+    let text = |why: &str| {
+        let source = object_store::Error::Generic { store: "S3", source: why.into() };
+        Error::Store { operation: "write", object: "a".into(), source }.to_string()
+    };
+    let token = "Error performing PUT http://169.254.169.254/latest/api/token in 2ms";
+    assert!(text(token).contains("AWS_ACCESS_KEY_ID"), "{}", text(token));
+    let plain = "Error performing PUT http://127.0.0.1:9/a in 5ms - HTTP error: builder error";
+    assert!(text(plain).contains("AWS_ALLOW_HTTP=true"), "{}", text(plain));
+    assert!(text("503 SlowDown").ends_with("503 SlowDown; check the target, then run it again"), "{}", text("503"));
+    let xml = "403: <?xml version=\"1.0\"?>\n<Error><Code>Wrong</Code><Message>No.</Message><Id>7</Id></Error> at last";
+    assert!(text(xml).contains("403: Wrong: No. at last; check"), "{}", text(xml));
+    for damaged in
+        ["<?xml <Code>a</Code>", "</Error><Error><Message>m</Message><Code>", "<Code></Code><Message></Message>"]
+    {
+        assert!(text(damaged).contains(damaged), "{}", text(damaged));
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub enum Plan {
     HangFrom(u64),
     /// Objects are put whether one is there or not.
     Overwrite,
+    /// A client that does not put an object only if there is none.
+    Unconditional,
 }
 
 /// Called after each call that has changed something.
@@ -160,8 +162,12 @@ impl fmt::Display for Planned {
 #[async_trait]
 impl ObjectStore for Planned {
     async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
-        if *self.0.plan.lock().unwrap() == Plan::Overwrite {
-            options.mode = PutMode::Overwrite;
+        match *self.0.plan.lock().unwrap() {
+            Plan::Overwrite => options.mode = PutMode::Overwrite,
+            Plan::Unconditional if options.mode == PutMode::Create => {
+                return Err(Error::NotImplemented { operation: "put".into(), implementer: "the test".into() });
+            }
+            _ => {}
         }
         let is_answered = self.0.begin().await?;
         let outcome = self.0.inner.put_opts(location, payload, options).await;

@@ -24,6 +24,9 @@ pub enum Semantics {
     BlindRetries,
     /// A read takes the word of a node that believes to lead.
     LocalReads,
+    /// A write that returns nothing is done once a node that believes to lead has taken it, before
+    /// a majority has it.
+    EarlyAnswers,
 }
 
 type Histories = [LinearizabilityTester<u64, Object>; OBJECTS];
@@ -93,6 +96,9 @@ impl Client {
             histories.lock()[object].on_invoke(self.number, what.clone())?;
             let found = if what == Use::Read && self.random.random_range(0..3) > 0 {
                 self.read(object).await?
+            } else if self.semantics == Semantics::EarlyAnswers && matches!(what, Use::Write(_) | Use::Clear) {
+                self.write_early(operation, operations(object, &what)).await?;
+                Found::Nothing
             } else {
                 let values = self.write(operation, operations(object, &what)).await?;
                 found(object, &what, values.iter().map(Option::as_deref).collect())?
@@ -119,14 +125,35 @@ impl Client {
         }
     }
 
-    /// Writes until it is answered.
-    async fn write(&mut self, operation: u64, operations: Vec<Operation>) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn request_of(&self, operation: u64, operations: Vec<Operation>) -> Request {
         let payload = payload(operations);
-        let request = match self.session {
+        match self.session {
             Some(session) => Request::ApplyOnce { session, number: operation + 1, payload },
             None => Request::Apply(payload),
-        };
-        match self.request(request).await? {
+        }
+    }
+
+    /// A fault: gives a write to a node that believes to lead, and asks for no answer.
+    async fn write_early(&mut self, operation: u64, operations: Vec<Operation>) -> Result<(), String> {
+        let request = self.request_of(operation, operations);
+        for _ in 0..ATTEMPTS {
+            let node = self.node().await;
+            if let Some(reachable) = self.replicas.network.reach(node)
+                && reachable.raft.current_leader().await == Some(node)
+            {
+                let command = Command { time_ms: self.replicas.time_ms(node), request: request.clone() };
+                if reachable.raft.client_write_ff(command, None).await.is_ok() {
+                    return Ok(());
+                }
+            }
+            pause(Duration::from_millis(50)).await;
+        }
+        Err(format!("client {} finds no leader for {request:?}", self.number))
+    }
+
+    /// Writes until it is answered.
+    async fn write(&mut self, operation: u64, operations: Vec<Operation>) -> Result<Vec<Option<Vec<u8>>>, String> {
+        match self.request(self.request_of(operation, operations)).await? {
             Reply::Applied(bytes) => match KeyValueAnswer::from_bytes(&bytes).map_err(|error| error.to_string())? {
                 KeyValueAnswer::Done(values) => Ok(values),
                 other => Err(format!("a write is answered with {other:?}")),

@@ -123,17 +123,39 @@ fn schedule() -> Option<Arc<Schedule>> {
     Some(Arc::new(Schedule::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}"))))
 }
 
+/// The fault of all replicas or clients that `ESKER_PLANTED` names, if it does: a schedule of
+/// processes with that fault is to find it here too.
+fn planted() -> (Planted, Semantics) {
+    let name = std::env::var("ESKER_PLANTED").unwrap_or_default();
+    match name.as_str() {
+        "" => (Planted::Nothing, Semantics::Sessions),
+        "early-acknowledgement" => (Planted::EarlyAcknowledgement, Semantics::Sessions),
+        "restored-leaders" => (Planted::RestoredLeaders, Semantics::Sessions),
+        "lost-votes" => (Planted::LostVotes, Semantics::Sessions),
+        "applied-twice" => (Planted::AppliedTwice, Semantics::Sessions),
+        "local-clocks" => (Planted::LocalClocks, Semantics::Sessions),
+        "old-copies" => (Planted::OldCopies, Semantics::Sessions),
+        "blind-retries" => (Planted::Nothing, Semantics::BlindRetries),
+        "local-reads" => (Planted::Nothing, Semantics::LocalReads),
+        "early-answers" => (Planted::Nothing, Semantics::EarlyAnswers),
+        other => panic!("ESKER_PLANTED={other:?} is no fault"),
+    }
+}
+
 /// Many histories, for `scripts/cluster-histories`. A seed divisible by four is a cluster of five.
-/// With `ESKER_SCHEDULE` each has the faults of that schedule, and its number of nodes.
+/// With `ESKER_SCHEDULE` each has the faults of that schedule, and its number of nodes; with
+/// `ESKER_PLANTED` that fault.
 #[test]
 #[ignore = "takes as long as it is told to; scripts/cluster-histories runs it"]
 fn histories() {
     let (mut all, mut failed, schedule) = (Counts::new(), Vec::new(), schedule());
+    let (planted, semantics) = planted();
     for seed in seeds(1, 100) {
         let plan = match &schedule {
             Some(schedule) => Plan::on(seed, schedule),
             None => Plan::of(seed, if seed.is_multiple_of(4) { 5 } else { 3 }),
         };
+        let plan = Plan { planted, semantics, ..plan };
         let nodes = plan.nodes;
         let outcome = catch_unwind(AssertUnwindSafe(|| simulate(plan)));
         match outcome.unwrap_or_else(|_| Err("a panic".into())) {
@@ -257,6 +279,11 @@ fn a_schedule_has_all_its_faults() {
 #[test]
 fn a_schedule_finds_a_planted_fault() {
     noticed_on(&every_kind(), Planted::Nothing, Semantics::LocalReads);
+}
+
+#[test]
+fn a_cluster_that_answers_before_a_majority_has_a_write_is_noticed() {
+    noticed(Planted::Nothing, Semantics::EarlyAnswers);
 }
 
 #[test]
