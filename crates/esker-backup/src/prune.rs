@@ -110,7 +110,7 @@ impl Prune {
         let mut removed = BTreeSet::new();
         for number in &self.backups {
             if !backups.contains_key(number) {
-                return Err(Error::NotFound { what: format!("backup {number}") });
+                return Err(Error::no_backup(format_args!("backup {number}")));
             }
             removed.insert(*number);
         }

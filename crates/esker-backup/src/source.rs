@@ -36,6 +36,7 @@ pub struct Create {
     mode: CheckpointMode,
     verify: bool,
     comparators: Vec<Arc<dyn Comparator>>,
+    pub(crate) any_database: bool,
 }
 
 impl std::fmt::Debug for Create {
@@ -46,6 +47,7 @@ impl std::fmt::Debug for Create {
             .field("mode", &self.mode)
             .field("verify", &self.verify)
             .field("comparators", &names)
+            .field("any_database", &self.any_database)
             .finish()
     }
 }
@@ -96,6 +98,21 @@ impl Create {
     #[must_use]
     pub fn verify_source(mut self, verify: bool) -> Create {
         self.verify = verify;
+        self
+    }
+
+    /// Whether the backup is made though the target holds those of another database, or of one that
+    /// cannot be told for the same; off unless set. "The newest" is that of either then, and a
+    /// prune counts both.
+    ///
+    /// ```
+    /// // The database was moved, and everything in it rewritten since the last backup.
+    /// let create = esker_backup::Create::default().any_database(true);
+    /// # let _ = create;
+    /// ```
+    #[must_use]
+    pub fn any_database(mut self, any: bool) -> Create {
+        self.any_database = any;
         self
     }
 }

@@ -10,13 +10,13 @@ use crate::source::{Create, Source};
 use crate::store::Store;
 use crate::transfers::Transfers;
 use crate::verify::{self, VerifyReport};
-use crate::{forward, restore};
+use crate::{forward, origin, restore};
 use esker::Db;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
@@ -36,6 +36,8 @@ pub struct Backup {
     pub sequence: u64,
     /// The names of its keyspaces.
     pub keyspaces: Vec<String>,
+    /// The directory of the database that it was made of; earlier versions do not say it.
+    pub directory: Option<String>,
     /// How many files it has.
     pub files: u64,
     /// Their bytes.
@@ -50,6 +52,7 @@ impl Backup {
             esker_version: record.esker.clone(),
             sequence: record.sequence,
             keyspaces: record.keyspaces.clone(),
+            directory: record.directory.clone(),
             files: record.files.len() as u64,
             bytes: record.files.iter().map(|file| file.size).sum(),
         }
@@ -130,6 +133,8 @@ struct Place {
     store: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
     name: String,
+    /// Where the store is a directory.
+    directory: Option<PathBuf>,
     /// `None` only while this is dropped.
     runtime: Option<Runtime>,
 }
@@ -166,13 +171,18 @@ impl Target {
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Target> {
         let prefix = ObjectPath::parse(prefix).map_err(|error| Error::invalid(error.to_string()))?;
         let name = format!("{store}/{prefix}");
-        Target::in_place(store, prefix, name)
+        Target::in_place(store, prefix, name, None)
     }
 
-    fn in_place(store: Arc<dyn ObjectStore>, prefix: ObjectPath, name: String) -> Result<Target> {
+    fn in_place(
+        store: Arc<dyn ObjectStore>,
+        prefix: ObjectPath,
+        name: String,
+        directory: Option<PathBuf>,
+    ) -> Result<Target> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("start", Path::new("a runtime"), error))?;
-        let place = Place { store, prefix, name, runtime: Some(runtime) };
+        let place = Place { store, prefix, name, directory, runtime: Some(runtime) };
         Ok(Target { place: Arc::new(place), transfers: Transfers::default() })
     }
 
@@ -190,7 +200,7 @@ impl Target {
     pub fn directory(path: impl AsRef<Path>) -> Result<Target> {
         let path = path.as_ref();
         if !path.is_dir() {
-            return Err(Error::NotFound { what: format!("directory {}", path.display()) });
+            return Err(Error::NotFound { what: format!("directory {}; check the path", path.display()) });
         }
         let store = LocalFileSystem::new_with_prefix(path).map_err(|source| Error::Store {
             operation: "open",
@@ -198,7 +208,7 @@ impl Target {
             source,
         })?;
         let name = path.display().to_string();
-        Target::in_place(Arc::new(store.with_fsync(true)), ObjectPath::default(), name)
+        Target::in_place(Arc::new(store.with_fsync(true)), ObjectPath::default(), name, Some(path.to_path_buf()))
     }
 
     /// As [`directory`](Target::directory), and makes the directory if it is not there.
@@ -244,7 +254,7 @@ impl Target {
             object: without_secrets(&parsed),
             source,
         })?;
-        Target::in_place(Arc::from(store), prefix, without_secrets(&parsed))
+        Target::in_place(Arc::from(store), prefix, without_secrets(&parsed), None)
     }
 
     /// The same place, with other transfers.
@@ -297,7 +307,10 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// `Database` if the checkpoint fails; `Io`, `Store`, `Damaged`, `Cancelled`, `Contended`.
+    /// `InvalidArgument` if the target is in the directory of the database, or is a directory that
+    /// holds something else than backups; `AnotherDatabase` if the backups in it are of another
+    /// database, as far as that can be told ([`Create::any_database`]); `Database` if the
+    /// checkpoint fails; `Io`, `Store`, `Damaged`, `Cancelled`, `Contended`.
     /// Unless the last put has succeeded, no backup exists then; what was copied stays, for the
     /// next create or for a prune. An error of the store right at the last put may come although it
     /// has succeeded, and the backup exists whole: [`list`](Target::list) says.
@@ -314,10 +327,22 @@ impl Target {
         if self.transfers.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        if let Some(directory) = &self.place.directory {
+            origin::refuse_directory(directory, db.path())?;
+        }
+        let newest_before = self.run(async |store| create::newest(store).await)?;
         let source = Source::make(db, options)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let time_ms = since.as_millis() as u64;
-        let about = About { time_ms, sequence: source.sequence, keyspaces: source.keyspaces.clone() };
+        let directory = std::fs::canonicalize(db.path()).unwrap_or_else(|_| db.path().to_path_buf());
+        let about = About {
+            time_ms,
+            sequence: source.sequence,
+            keyspaces: source.keyspaces.clone(),
+            directory: directory.to_string_lossy().into_owned(),
+            newest_before,
+            any_database: options.any_database,
+        };
         let created = self.run(async |store| create::create(store, source.files.clone(), &about).await)?;
         Ok(Created {
             backup: Backup::new(created.number, &created.record),

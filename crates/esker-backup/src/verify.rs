@@ -39,7 +39,7 @@ pub struct BackupDamage {
 pub async fn chosen(store: &Store<'_>, number: Option<u64>) -> Result<BTreeMap<u64, ReadBackup>> {
     let reader = LogReader::new(store);
     let Some(number) = number else { return Ok(reader.read_all().await?.1) };
-    let missing = || Error::NotFound { what: format!("backup {number}") };
+    let missing = || Error::no_backup(format_args!("backup {number}"));
     let backup = match reader.read().await {
         Ok(log) if !log.backups.contains(&number) => return Err(missing()),
         Ok(_) => reader.backup(number).await?,

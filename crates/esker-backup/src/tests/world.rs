@@ -124,7 +124,15 @@ impl World {
 }
 
 pub fn about(version: u64) -> About {
-    About { time_ms: version, sequence: version, keyspaces: vec!["default".into()] }
+    About {
+        time_ms: version,
+        sequence: version,
+        keyspaces: vec!["default".into()],
+        directory: "/data".into(),
+        // Versions come in any order here.
+        newest_before: 0,
+        any_database: false,
+    }
 }
 
 /// No retries, and parts of a few bytes.
