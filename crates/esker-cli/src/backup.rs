@@ -135,13 +135,13 @@ struct Prune {
     #[arg(long, value_name = "N")]
     keep_last: Option<usize>,
     /// Remove backups that are older; with --keep-last, those that both say
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::span)]
     older_than: Option<Duration>,
     /// Remove this backup; can be given again
     #[arg(long, value_name = "NUMBER")]
     backup: Vec<u64>,
     /// Leave alone what a create has copied that gave a sign of life within this time
-    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::span)]
     grace: Duration,
     /// Only say what would be removed
     #[arg(long)]

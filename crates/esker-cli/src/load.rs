@@ -4,7 +4,7 @@ use crate::arguments::{DatabaseArguments, KeyArguments, WriteArguments};
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use crate::record::{self, Change, Record};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::text::Form;
 use crate::{open, output};
 use esker::{Batch, Db, Expiry, Keyspace, Ttl, WriteOptions};
@@ -19,7 +19,6 @@ Examples:
   esker load --db data users.tsv
   esker dump --db old --json --all-keyspaces | esker load --db new --json
   esker load --db data --keyspace hits --merge-operator uint64add --json hits.jsonl
-
   esker load --db data --csv --key id --value name customers.csv
   esker load --db data --raw paths.tsv
 
@@ -193,6 +192,13 @@ fn column(headers: &csv::ByteRecord, wanted: Option<&str>, usual: usize) -> Resu
     )))
 }
 
+fn text_of(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(text) | Failure::Operation(text) => text,
+        other => format!("{other:?}"),
+    }
+}
+
 struct Source {
     reader: Box<dyn BufRead>,
     name: String,
@@ -272,6 +278,18 @@ impl<'a> Loading<'a> {
             }
             Record::Change { keyspace, key, change } => {
                 let keyspace = self.open_keyspace(keyspace.as_deref(), None)?;
+                let required = match &change {
+                    Change::Put(_, Some(Expiry::At(_))) => settings::require_ttl(&keyspace),
+                    Change::Put(..) | Change::Merge(_) if self.load.write.ttl.is_some() => {
+                        settings::require_ttl(&keyspace)
+                    }
+                    _ => Ok(()),
+                };
+                let required = required.and_then(|()| match &change {
+                    Change::Merge(_) => settings::require_merge_operator(&keyspace),
+                    _ => Ok(()),
+                });
+                required.map_err(text_of)?;
                 match (change, self.load.write.ttl) {
                     (Change::Put(value, Some(Expiry::At(at))), _) => self.batch.put_until(&keyspace, key, value, at),
                     (Change::Put(value, Some(Expiry::Never)), _) => match keyspace.ttl() {
@@ -308,10 +326,7 @@ impl<'a> Loading<'a> {
             true => write.settings().or(settings).open(self.db, name, write.ttl.is_some()),
             false => settings.open(self.db, name, write.ttl.is_some()),
         };
-        let keyspace = opened.map_err(|failure| match failure {
-            Failure::Usage(text) | Failure::Operation(text) => text,
-            other => format!("{other:?}"),
-        })?;
+        let keyspace = opened.map_err(text_of)?;
         self.keyspaces.insert(name.to_owned(), keyspace.clone());
         Ok(keyspace)
     }

@@ -50,6 +50,8 @@ fn backups_are_made_listed_verified_restored_and_pruned() {
     let pruned = ok(&["backup", "prune", "--keep-last", "1", "--json", &target]);
     assert!(pruned.contains("\"removed\":[1]") && pruned.contains("\"kept\":[2]"), "{pruned}");
     assert!(ok(&["backup", "verify", &target]).starts_with("no damage: 1 backups, "));
+    // Seen: refused, with the words for times to live. What nothing uses any more may go at once.
+    ok(&["backup", "prune", "--keep-last", "1", "--older-than", "0s", "--grace", "0s", &target]);
     let gone = fails(1, &["backup", "verify", "--backup", "1", &target]);
     assert_eq!(gone, "esker: there is no backup 1; list the backups of the target");
 }
