@@ -1,6 +1,6 @@
 //! `esker load`: writes the lines of a file or of standard input.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, WriteArguments};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments};
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use crate::record::{self, Change, Record};
@@ -9,6 +9,7 @@ use crate::text::Form;
 use crate::{open, output};
 use esker::{Batch, Db, Expiry, Keyspace, Ttl, WriteOptions};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ Examples:
   esker dump --db old --json --all-keyspaces | esker load --db new --json
   esker load --db data --keyspace hits --merge-operator uint64add --json hits.jsonl
   esker load --db data --csv --key id --value name customers.csv
+  esker load --db data --csv --keyspace stock --merge-operator uint64add --as u64 stock.csv
   esker load --db data --raw paths.tsv
 
 Lines are KEY<TAB>VALUE, with the escapes that `esker dump` writes; with --raw every byte but the first tab and the
@@ -62,6 +64,9 @@ pub struct Load {
     /// The column with the values; the second if left out
     #[arg(long, value_name = "COLUMN", requires = "csv")]
     value: Option<String>,
+    /// Values are decimal numbers, which are stored as uint64add and int64add keep them
+    #[arg(long = "as", value_name = "TYPE", conflicts_with_all = ["json", "hex"])]
+    value_type: Option<ValueType>,
     /// The file; standard input if left out or -
     file: Option<PathBuf>,
 }
@@ -134,12 +139,17 @@ impl Load {
             }
             loading.lines = fields.position().map_or(loading.lines, csv::Position::line);
             loading.bytes = reader.position().byte();
-            let change = match (fields.get(key), fields.get(value)) {
-                (Some(key), Some(value)) => {
+            let change = match (fields.len(), fields.get(key), fields.get(value)) {
+                (count, Some(key), Some(value)) if count == headers.len() => {
                     let change = Change::Put(value.to_vec(), None);
                     Ok(Record::Change { keyspace: None, key: key.to_vec(), change })
                 }
-                _ => Err(format!("the record has only {} fields", fields.len())),
+                // A comma too many moves what follows into the wrong column.
+                (count, ..) => Err(format!(
+                    "the record has {}{count} fields, and the first one {}; put a field with a comma in quotes",
+                    if count < headers.len() { "only " } else { "" },
+                    headers.len()
+                )),
             };
             loading.take(change, fields.as_slice().len(), &name)?;
             if loading.batch.is_empty() {
@@ -174,6 +184,13 @@ impl Load {
 
 /// The place of a column that is named, or numbered from 1 on.
 fn column(headers: &csv::ByteRecord, wanted: Option<&str>, usual: usize) -> Result<usize, Failure> {
+    if let Some(wanted) = wanted
+        && headers.iter().filter(|name| *name == wanted.as_bytes()).count() > 1
+    {
+        return Err(Failure::Operation(format!(
+            "there is more than one column {wanted:?}; give its number, from 1 on, to --key or --value"
+        )));
+    }
     let found = match wanted {
         None => Some(usual),
         Some(wanted) => headers
@@ -272,6 +289,14 @@ impl<'a> Loading<'a> {
     }
 
     fn add(&mut self, record: Record) -> Result<(), String> {
+        let record = match (record, self.load.value_type) {
+            (Record::Change { keyspace, key, change: Change::Put(value, expiry) }, Some(number)) => {
+                let text = String::from_utf8_lossy(&value);
+                let value = number.bytes_of("value", OsStr::new(&*text)).map_err(text_of)?;
+                Record::Change { keyspace, key, change: Change::Put(value, expiry) }
+            }
+            (record, _) => record,
+        };
         let result = match record {
             Record::Keyspace { name, settings } => {
                 return self.open_keyspace(name.as_deref(), Some(settings)).map(|_| ());
