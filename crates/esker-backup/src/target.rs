@@ -239,8 +239,9 @@ impl Target {
     /// for a directory that does not exist.
     ///
     /// ```
-    /// let target = esker_backup::Target::url("memory:///backups", [("aws_region",
-    /// "eu-north-1")])?; assert!(target.list()?.backups.is_empty());
+    /// let options = [("aws_region", "eu-north-1")];
+    /// let target = esker_backup::Target::url("memory:///backups", options)?;
+    /// assert!(target.list()?.backups.is_empty());
     /// # Ok::<(), esker_backup::Error>(())
     /// ```
     pub fn url<K: AsRef<str>, V: Into<String>>(url: &str, options: impl IntoIterator<Item = (K, V)>) -> Result<Target> {

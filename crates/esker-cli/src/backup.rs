@@ -22,10 +22,10 @@ Examples:
   esker backup create --db data /mnt/backups/data
   esker backup list /mnt/backups/data
   esker backup verify /mnt/backups/data
-  esker backup restore /mnt/backups/data restored            # the newest; another one with --backup 7
+  esker backup restore /mnt/backups/data restored     # the newest; another one with --backup 7
   esker backup restore /mnt/backups/data before --changes-from data --to-sequence 81726
   esker backup prune /mnt/backups/data --keep-last 7 --older-than 30d
-  esker backup create --db data s3://bucket/data             # in a build with the feature backup-cloud
+  esker backup create --db data s3://bucket/data      # in a build with the feature backup-cloud
 
 A target is a directory or a URL, and holds the backups of one database. Only files that it lacks are copied. Several
 commands may use a target at the same time; one that is interrupted leaves no half of a backup. Options of a store's

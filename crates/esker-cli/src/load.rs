@@ -26,10 +26,16 @@ Examples:
 
 Lines are KEY<TAB>VALUE, with the escapes that `esker dump` writes; with --raw every byte but the first tab and the
 line end stands for itself. With --csv the first record has the names of the columns. With --json lines are objects:
-  {\"key\":\"a\",\"value\":\"1\"}   {\"key\":\"a\",\"op\":\"delete\"}   {\"key\":\"n\",\"op\":\"merge\",\"value\":1}
-  {\"key\":\"s\",\"value\":\"1\",\"expires_at\":1893456000000}   {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
-  \"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
-  since 1970. In text the same stands behind a second tab.
+
+  {\"key\":\"a\",\"value\":\"1\"}
+  {\"key\":\"a\",\"op\":\"delete\"}
+  {\"key\":\"n\",\"op\":\"merge\",\"value\":1}
+  {\"key\":\"s\",\"value\":\"1\",\"expires_at\":1893456000000}
+  {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
+
+\"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
+since 1970. In text the same stands behind a second tab.
+
 A line that cannot be read ends the load: the message says which lines are written.";
 
 /// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing
