@@ -5,10 +5,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of every fallible call.
+///
+/// ```
+/// fn newest(target: &esker_backup::Target) -> esker_backup::Result<Option<u64>> {
+///     Ok(target.list()?.backups.last().map(|backup| backup.number))
+/// }
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, where, and what to do. The text has that of the cause; `source()` returns the
 /// cause itself, so that a report of all causes has its text twice.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// use esker_backup::Error;
+/// match target.restore(None, "restored") {
+///     Ok(backup) => println!("backup {}", backup.number),
+///     Err(Error::NotFound { what }) => println!("there is no {what}"),
+///     Err(Error::Damaged { object, what }) => println!("{object}: {what}; use another backup"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

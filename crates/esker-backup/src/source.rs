@@ -78,6 +78,12 @@ impl Create {
     /// not there, and used for one database only: what an earlier backup has left in it is removed.
     /// Without, it is a directory beside the database, with the name of the database and
     /// `.backup-source` behind it.
+    ///
+    /// ```
+    /// // On the file system of the database, so that the files are links.
+    /// let create = esker_backup::Create::default().scratch("/srv/scratch");
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn scratch(mut self, directory: impl Into<PathBuf>) -> Create {
         self.scratch = Some(directory.into());
@@ -86,6 +92,11 @@ impl Create {
 
     /// Whether the files of the checkpoint are links, the default, or copies, which are checked
     /// when they are made and take as much space as the database.
+    ///
+    /// ```
+    /// let create = esker_backup::Create::default().checkpoint_mode(esker::CheckpointMode::Copy);
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn checkpoint_mode(mut self, mode: CheckpointMode) -> Create {
         self.mode = mode;
@@ -95,6 +106,11 @@ impl Create {
     /// Whether the checkpoint is opened and all its checksums are verified before it is copied, so
     /// that no damage of the database gets into the backup unnoticed. It takes another read of
     /// everything; off unless set.
+    ///
+    /// ```
+    /// let create = esker_backup::Create::default().verify_source(true);
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn verify_source(mut self, verify: bool) -> Create {
         self.verify = verify;

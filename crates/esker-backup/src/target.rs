@@ -23,6 +23,14 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 /// A backup that exists.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// for backup in target.list()?.backups {
+///     println!("{}: {} files, up to write {}", backup.number, backup.files, backup.sequence);
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backup {
@@ -60,6 +68,16 @@ impl Backup {
 }
 
 /// What a target holds.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// let listed = target.list()?;
+/// println!("{} backups", listed.backups.len());
+/// for (number, what) in listed.damaged {
+///     println!("{number} is damaged: {what}");
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backups {
@@ -70,6 +88,16 @@ pub struct Backups {
 }
 
 /// What was made, and what it took.
+///
+/// ```
+/// # let place = tempfile::tempdir()?;
+/// # let db = esker::Db::open(place.path().join("data"), esker::Options::default())?;
+/// # let target = esker_backup::Target::new_directory(place.path().join("backups"))?;
+/// let created = target.create(&db, &esker_backup::Create::default())?;
+/// let (number, files) = (created.backup.number, created.copied_files);
+/// println!("backup {number}: {files} files copied");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Created {
@@ -82,6 +110,15 @@ pub struct Created {
 }
 
 /// What was restored.
+///
+/// ```
+/// # fn restore(target: &esker_backup::Target) -> esker_backup::Result<()> {
+/// let forward = esker_backup::Forward::new("data");
+/// let restored = target.restore_forward(None, "restored", &forward)?;
+/// println!("backup {}, then up to write {}", restored.backup.number, restored.sequence);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
