@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::layout;
 use crate::log::{LogReader, ReadBackup};
 use crate::moving::{self, LocalFile};
-use crate::origin;
+use crate::origin::{self, About};
 use crate::record::{BackupRecord, FileRecord, Record};
 use crate::store::{Meter, Store};
 use crate::transfers::Phase;
@@ -41,23 +41,6 @@ const ATTEMPTS: usize = 5;
 
 /// How often a create copies what has gone since it looked last.
 const MAX_COPIES: usize = 20;
-
-/// What the record says of a backup besides its files.
-pub struct About {
-    /// The time, in milliseconds since 1970.
-    pub time_ms: u64,
-    /// The last write that it holds.
-    pub sequence: u64,
-    /// The names of the keyspaces.
-    pub keyspaces: Vec<String>,
-    /// The directory of the database.
-    pub directory: String,
-    /// The newest record of the target before the files were gathered: those up to there are of an
-    /// earlier moment.
-    pub newest_before: u64,
-    /// Whether backups of another database in the target are no reason to refuse.
-    pub any_database: bool,
-}
 
 /// The number of the newest record, or 0.
 pub async fn newest(store: &Store<'_>) -> Result<u64> {

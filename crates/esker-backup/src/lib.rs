@@ -7,7 +7,8 @@
 //! short leaves half of one. See [`Target`], and `doc/backup.md` in the repository.
 //!
 //! Modules, each importing only from those above it: `error`; `transfers`, `layout`; `record`,
-//! `store`; `moving`, `log`; `origin`, `create`, `prune`, `verify`; `restore`, `source`, `forward`; `target`.
+//! `store`; `moving`, `log`; `origin`; `create`, `prune`, `verify`; `restore`, `source`, `forward`;
+//! `target`.
 
 mod create;
 mod error;

@@ -6,7 +6,6 @@
 //! it goes by the directory that the database is in, and by the number of its last write, which
 //! never gets smaller.
 
-use crate::create::About;
 use crate::error::{Error, Result};
 use crate::layout;
 use crate::log::ReadBackup;
@@ -15,6 +14,23 @@ use crate::record::BackupRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+/// What the record says of a backup besides its files.
+pub struct About {
+    /// The time, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The last write that it holds.
+    pub sequence: u64,
+    /// The names of the keyspaces.
+    pub keyspaces: Vec<String>,
+    /// The directory of the database.
+    pub directory: String,
+    /// The newest record of the target before the files were gathered: those up to there are of an
+    /// earlier moment.
+    pub newest_before: u64,
+    /// Whether backups of another database in the target are no reason to refuse.
+    pub any_database: bool,
+}
 
 /// Refuses a database that is not the one that the backups are of.
 pub fn refuse_another_database(

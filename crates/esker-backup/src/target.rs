@@ -1,16 +1,17 @@
 //! The handle of a place with backups.
 
-use crate::create::{self, About};
+use crate::create;
 use crate::error::{Error, Result};
 use crate::forward::Forward;
 use crate::log::LogReader;
+use crate::origin::{self, About};
 use crate::prune::{self, Prune, PruneReport};
 use crate::record::BackupRecord;
 use crate::source::{Create, Source};
 use crate::store::Store;
 use crate::transfers::Transfers;
 use crate::verify::{self, VerifyReport};
-use crate::{forward, origin, restore};
+use crate::{forward, restore};
 use esker::Db;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;

@@ -69,8 +69,8 @@ pub struct WriteArguments {
     /// times to live, one without them refuses it (`esker keyspaces set --default-ttl` gives them)
     #[arg(long, value_name = "TIME", value_parser = duration::time_to_live)]
     pub ttl: Option<Duration>,
-    /// How long a write lives that brings no time, if the keyspace is created now; `none` where only
-    /// what is written with a time is to expire
+    /// How long a write lives that brings no time, if the keyspace is created now; `none` where
+    /// only what is written with a time is to expire
     #[arg(long, value_name = "TIME|none", value_parser = default_ttl)]
     pub default_ttl: Option<Ttl>,
 }

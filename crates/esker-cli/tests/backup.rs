@@ -180,8 +180,8 @@ fn an_interruption_leaves_no_half_of_a_backup() {
     assert!(ok(&["backup", "create", "--db", &db, &target]).starts_with("backup 2: "));
 }
 
-/// Seen: success was reported of a backup in the memory of the command; a target in the directory of
-/// the database; one made of another database; and a second database in the target of the first.
+/// Seen: success was reported of a backup in the memory of the command; a target in the directory
+/// of the database; one made of another database; and a second database in the target of the first.
 #[test]
 fn what_must_not_be_a_target_is_refused() {
     let sandbox = Sandbox::new("backup-targets");

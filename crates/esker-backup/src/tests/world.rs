@@ -1,9 +1,10 @@
 //! Files that are backed up, and what is expected of a target.
 
 use super::store::{Plan, Planned};
-use crate::create::{About, create};
+use crate::create::create;
 use crate::log::LogReader;
 use crate::moving::LocalFile;
+use crate::origin::About;
 use crate::record::{BackupRecord, Record, decode};
 use crate::restore::restore;
 use crate::store::Store;

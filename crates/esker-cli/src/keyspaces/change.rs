@@ -30,7 +30,8 @@ struct Changeable {
     /// with `none` only what is written with a time expires
     #[arg(long, value_name = "TIME|none", value_parser = default_ttl)]
     default_ttl: Option<Ttl>,
-    /// How tables are compacted: lazy-leveling, leveled, tiered, or fifo:BYTES, which drops the oldest
+    /// How tables are compacted: lazy-leveling, leveled, tiered, or fifo:BYTES, which drops the
+    /// oldest
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     compaction_style: Option<CompactionStyle>,
 }
