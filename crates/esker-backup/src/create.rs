@@ -2,7 +2,8 @@
 //!
 //! 1. Hash the files.
 //! 2. Put the intent, under a new identity.
-//! 3. Read the log, list the intents, list the objects; find for each file an object to rely on.
+//! 3. Read the log, and refuse another database than that of its backups (`origin.rs`). List the
+//!    intents, list the objects; find for each file an object to rely on.
 //! 4. If files lack one, upload them and go on at 3.
 //! 5. Commit the record under the number after those that 3 has read. If another create or prune
 //!    has that number, go on at 3.
@@ -21,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::layout;
 use crate::log::{LogReader, ReadBackup};
 use crate::moving::{self, LocalFile};
+use crate::origin::{self, About};
 use crate::record::{BackupRecord, FileRecord, Record};
 use crate::store::{Meter, Store};
 use crate::transfers::Phase;
@@ -40,14 +42,10 @@ const ATTEMPTS: usize = 5;
 /// How often a create copies what has gone since it looked last.
 const MAX_COPIES: usize = 20;
 
-/// What the record says of a backup besides its files.
-pub struct About {
-    /// The time, in milliseconds since 1970.
-    pub time_ms: u64,
-    /// The last write that it holds.
-    pub sequence: u64,
-    /// The names of the keyspaces.
-    pub keyspaces: Vec<String>,
+/// The number of the newest record, or 0.
+pub async fn newest(store: &Store<'_>) -> Result<u64> {
+    let listed = store.list(layout::LOG).await?;
+    Ok(listed.iter().filter_map(|listed| layout::record_number(&listed.file_name)).max().unwrap_or(0))
 }
 
 /// What was made.
@@ -71,14 +69,16 @@ pub async fn create(store: &Store<'_>, mut files: Vec<LocalFile>, about: &About)
         let outcome = {
             let work = pin!(finish(store, &files, &hashes, (&upload, about), &mut copied));
             match select(work, pin!(show_life(store, &upload))).await {
-                Either::Left((outcome, _)) => outcome?,
+                Either::Left((outcome, _)) => outcome,
                 Either::Right((never, _)) => match never {},
             }
         };
-        if let Some((number, record)) = outcome {
+        if matches!(outcome, Ok(Some(_)) | Err(Error::AnotherDatabase { .. })) {
             // If that fails, the next prune does it.
             let _ = store.delete(&layout::intent(&upload)).await;
             let _ = store.delete(&layout::alive(&upload)).await;
+        }
+        if let Some((number, record)) = outcome? {
             return Ok(Created { number, record, copied });
         }
     }
@@ -135,6 +135,7 @@ async fn finish(
     let mut copies = 0;
     loop {
         let (log, backups) = reader.read_all().await?;
+        origin::refuse_another_database(about, files, hashes, &backups)?;
         // After the log: an intent that is there now was there when the newest prune was made, or
         // is younger than that prune.
         let mut uploads = intents(store).await?;
@@ -169,6 +170,7 @@ async fn finish(
             esker: env!("CARGO_PKG_VERSION").into(),
             sequence: about.sequence,
             keyspaces: about.keyspaces.clone(),
+            directory: Some(about.directory.clone()),
             files: named,
         };
         if reader.commit(log.next, &Record::Backup(record.clone())).await? {

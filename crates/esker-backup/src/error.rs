@@ -5,6 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of every fallible call.
+///
+/// ```
+/// fn newest(target: &esker_backup::Target) -> esker_backup::Result<Option<u64>> {
+///     Ok(target.list()?.backups.last().map(|backup| backup.number))
+/// }
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Where clients ask the machine for credentials if none are set, at Amazon, Google and Microsoft.
@@ -14,6 +20,18 @@ const ASKED_FOR_CREDENTIALS: [&str; 3] =
 
 /// What went wrong, where, and what to do. The text has that of the cause; `source()` returns the
 /// cause itself, so that a report of all causes has its text twice.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// use esker_backup::Error;
+/// match target.restore(None, "restored") {
+///     Ok(backup) => println!("backup {}", backup.number),
+///     Err(Error::NotFound { what }) => println!("there is no {what}"),
+///     Err(Error::Damaged { object, what }) => println!("{object}: {what}; use another backup"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,12 +71,18 @@ pub enum Error {
     },
     /// There is no such backup, or no such target.
     NotFound {
-        /// What is missing.
+        /// What is missing, and where to look.
         what: String,
     },
     /// The caller passed something that the call cannot take. Nothing was changed.
     InvalidArgument {
         /// What is wrong with it, and what would be right.
+        what: String,
+    },
+    /// The target holds backups of another database: "the newest" would be that of either, and a
+    /// number of backups to keep would count both. Nothing was copied.
+    AnotherDatabase {
+        /// What tells them apart.
         what: String,
     },
     /// The call was cancelled. A backup that was being made exists whole, or not at all; backups
@@ -110,6 +134,11 @@ impl Error {
         }
     }
 
+    /// A backup that is missing, or all.
+    pub(crate) fn no_backup(what: impl fmt::Display) -> Error {
+        Error::NotFound { what: format!("{what}; list the backups of the target") }
+    }
+
     /// Whether the object is not there.
     pub(crate) fn is_missing_object(&self) -> bool {
         matches!(self, Error::Store { source: object_store::Error::NotFound { .. }, .. })
@@ -130,8 +159,11 @@ impl fmt::Display for Error {
                 write!(f, "{object} is damaged: {what}; verify the target, and use another backup")
             }
             Error::Unsupported { object, what } => write!(f, "{object} has {what}; use a newer version of Esker"),
-            Error::NotFound { what } => write!(f, "there is no {what}; list the backups of the target"),
+            Error::NotFound { what } => write!(f, "there is no {what}"),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
+            Error::AnotherDatabase { what } => {
+                write!(f, "{what}; name another target, or set `Create::any_database`")
+            }
             Error::Cancelled => write!(f, "cancelled; list the backups of the target to see what it holds"),
             Error::Contended => write!(f, "other backups and prunes of this target came first; run it again"),
         }

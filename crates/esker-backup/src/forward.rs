@@ -56,6 +56,11 @@ impl Forward {
     /// Another database is refused if a keyspace of the backup had another name, comparator, merge
     /// operator or time to live in it, or none with its number, at the write that the backup ends
     /// with; two that agree in all that cannot be told apart.
+    ///
+    /// ```
+    /// let forward = esker_backup::Forward::new("data");
+    /// # let _ = forward;
+    /// ```
     #[must_use]
     pub fn new(changes_from: impl Into<PathBuf>) -> Forward {
         let (comparators, operators) = (Vec::new(), Vec::new());
@@ -64,6 +69,11 @@ impl Forward {
 
     /// Up to the write with this number: the batch that it is the last write of is the last one,
     /// and a batch that goes beyond it is left out. Without it, up to the last change.
+    ///
+    /// ```
+    /// let forward = esker_backup::Forward::new("data").to_sequence(81_726);
+    /// # let _ = forward;
+    /// ```
     #[must_use]
     pub fn to_sequence(mut self, sequence: u64) -> Forward {
         self.to_sequence = Some(sequence);
@@ -72,6 +82,19 @@ impl Forward {
 
     /// A comparator that a keyspace has, as for
     /// [`Options::comparator`](esker::Options::comparator). Call it once for each.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// struct ByLength;
+    /// impl esker::Comparator for ByLength {
+    ///     fn name(&self) -> &str { "example.by-length" }
+    ///     fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    ///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    ///     }
+    /// }
+    /// let forward = esker_backup::Forward::new("data").comparator(Arc::new(ByLength));
+    /// # let _ = forward;
+    /// ```
     #[must_use]
     pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Forward {
         self.comparators.push(comparator);
@@ -80,6 +103,13 @@ impl Forward {
 
     /// A merge operator of the program's own that a keyspace has, or had at some place behind the
     /// backup. Call it once for each.
+    ///
+    /// ```
+    /// # let operator = esker::merge::UInt64Add;
+    /// use std::sync::Arc;
+    /// let forward = esker_backup::Forward::new("data").merge_operator(Arc::new(operator));
+    /// # let _ = forward;
+    /// ```
     #[must_use]
     pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> Forward {
         self.operators.push(operator);

@@ -7,7 +7,8 @@
 //! short leaves half of one. See [`Target`], and `doc/backup.md` in the repository.
 //!
 //! Modules, each importing only from those above it: `error`; `transfers`, `layout`; `record`,
-//! `store`; `moving`, `log`; `create`, `prune`, `verify`; `restore`, `source`, `forward`; `target`.
+//! `store`; `moving`, `log`; `origin`; `create`, `prune`, `verify`; `restore`, `source`, `forward`;
+//! `target`.
 
 mod create;
 mod error;
@@ -15,6 +16,7 @@ mod forward;
 mod layout;
 mod log;
 mod moving;
+mod origin;
 mod prune;
 mod record;
 mod restore;

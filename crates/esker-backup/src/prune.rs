@@ -45,8 +45,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// ```
 /// use std::time::Duration;
 /// // Those that are older than 30 days, but never the newest seven.
-/// let policy = esker_backup::Prune::default().keep_last(7).older_than(Duration::from_secs(30 *
-/// 86_400));
+/// let month = Duration::from_secs(30 * 86_400);
+/// let policy = esker_backup::Prune::default().keep_last(7).older_than(month);
 /// # let _ = policy;
 /// ```
 #[derive(Clone, Debug)]
@@ -68,6 +68,11 @@ impl Default for Prune {
 impl Prune {
     /// Removes backups that are not among the newest so many. With
     /// [`older_than`](Prune::older_than), those that both say.
+    ///
+    /// ```
+    /// let policy = esker_backup::Prune::default().keep_last(7);
+    /// # let _ = policy;
+    /// ```
     #[must_use]
     pub fn keep_last(mut self, backups: usize) -> Prune {
         self.keep_last = Some(backups);
@@ -75,6 +80,12 @@ impl Prune {
     }
 
     /// Removes backups that were made longer ago, by the clocks of their makers and of this call.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let policy = esker_backup::Prune::default().older_than(Duration::from_secs(30 * 86_400));
+    /// # let _ = policy;
+    /// ```
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Prune {
         self.older_than = Some(age);
@@ -82,6 +93,11 @@ impl Prune {
     }
 
     /// Removes this backup, whatever else is set.
+    ///
+    /// ```
+    /// let policy = esker_backup::Prune::default().backup(3).backup(5);
+    /// # let _ = policy;
+    /// ```
     #[must_use]
     pub fn backup(mut self, number: u64) -> Prune {
         self.backups.push(number);
@@ -92,6 +108,12 @@ impl Prune {
     /// unless set otherwise; a create gives one every five minutes, by the clock of the store. With
     /// less, a create that goes on may have to copy again; it never makes a backup that lacks
     /// anything.
+    ///
+    /// ```
+    /// // No create is under way: what one that was cut short has left can go at once.
+    /// let policy = esker_backup::Prune::default().grace(std::time::Duration::ZERO);
+    /// # let _ = policy;
+    /// ```
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Prune {
         self.grace = grace;
@@ -99,6 +121,13 @@ impl Prune {
     }
 
     /// Only says what would be removed.
+    ///
+    /// ```
+    /// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+    /// let policy = esker_backup::Prune::default().keep_last(7).dry_run(true);
+    /// println!("would remove {:?}", target.prune(&policy)?.backups);
+    /// # Ok::<(), esker_backup::Error>(())
+    /// ```
     #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Prune {
         self.dry_run = dry_run;
@@ -110,7 +139,7 @@ impl Prune {
         let mut removed = BTreeSet::new();
         for number in &self.backups {
             if !backups.contains_key(number) {
-                return Err(Error::NotFound { what: format!("backup {number}") });
+                return Err(Error::no_backup(format_args!("backup {number}")));
             }
             removed.insert(*number);
         }
@@ -137,6 +166,13 @@ impl Prune {
 }
 
 /// What a prune has removed, or would remove.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// let report = target.prune(&esker_backup::Prune::default().keep_last(7))?;
+/// println!("removed {:?}, kept {:?}", report.backups, report.kept);
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {

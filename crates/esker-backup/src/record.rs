@@ -53,6 +53,9 @@ pub struct BackupRecord {
     pub sequence: u64,
     /// The names of the keyspaces.
     pub keyspaces: Vec<String>,
+    /// The directory of the database; earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The files, by name.
     pub files: Vec<FileRecord>,
 }
@@ -214,6 +217,7 @@ mod tests {
             esker: "0.1.0".into(),
             sequence: 9,
             keyspaces: vec!["hits".into()],
+            directory: Some("/data".into()),
             files: vec![file("000007.table"), file("CURRENT")],
         })
     }

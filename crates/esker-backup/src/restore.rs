@@ -42,9 +42,9 @@ pub async fn restore(
     let found = backups.len();
     let newest = backups.into_iter().rfind(|(_, backup)| end == u64::MAX || is_early(backup));
     if newest.is_none() && found > 0 {
-        return Err(Error::NotFound { what: format!("backup that ends at write {end} or before") });
+        return Err(Error::no_backup(format_args!("backup that ends at write {end} or before")));
     }
-    let (number, backup) = newest.ok_or_else(|| Error::NotFound { what: "backup in the target".into() })?;
+    let (number, backup) = newest.ok_or_else(|| Error::no_backup("backup in the target"))?;
     let backup = backup.map_err(|what| Error::damaged(layout::record(number), what))?;
     if !backup.files.iter().any(|file| file.name == CURRENT) {
         return Err(Error::damaged(layout::record(number), "it has no file CURRENT"));

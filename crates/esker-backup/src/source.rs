@@ -36,6 +36,7 @@ pub struct Create {
     mode: CheckpointMode,
     verify: bool,
     comparators: Vec<Arc<dyn Comparator>>,
+    pub(crate) any_database: bool,
 }
 
 impl std::fmt::Debug for Create {
@@ -46,6 +47,7 @@ impl std::fmt::Debug for Create {
             .field("mode", &self.mode)
             .field("verify", &self.verify)
             .field("comparators", &names)
+            .field("any_database", &self.any_database)
             .finish()
     }
 }
@@ -76,6 +78,12 @@ impl Create {
     /// not there, and used for one database only: what an earlier backup has left in it is removed.
     /// Without, it is a directory beside the database, with the name of the database and
     /// `.backup-source` behind it.
+    ///
+    /// ```
+    /// // On the file system of the database, so that the files are links.
+    /// let create = esker_backup::Create::default().scratch("/srv/scratch");
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn scratch(mut self, directory: impl Into<PathBuf>) -> Create {
         self.scratch = Some(directory.into());
@@ -84,6 +92,11 @@ impl Create {
 
     /// Whether the files of the checkpoint are links, the default, or copies, which are checked
     /// when they are made and take as much space as the database.
+    ///
+    /// ```
+    /// let create = esker_backup::Create::default().checkpoint_mode(esker::CheckpointMode::Copy);
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn checkpoint_mode(mut self, mode: CheckpointMode) -> Create {
         self.mode = mode;
@@ -93,9 +106,29 @@ impl Create {
     /// Whether the checkpoint is opened and all its checksums are verified before it is copied, so
     /// that no damage of the database gets into the backup unnoticed. It takes another read of
     /// everything; off unless set.
+    ///
+    /// ```
+    /// let create = esker_backup::Create::default().verify_source(true);
+    /// # let _ = create;
+    /// ```
     #[must_use]
     pub fn verify_source(mut self, verify: bool) -> Create {
         self.verify = verify;
+        self
+    }
+
+    /// Whether the backup is made though the target holds those of another database, or of one that
+    /// cannot be told for the same; off unless set. "The newest" is that of either then, and a
+    /// prune counts both.
+    ///
+    /// ```
+    /// // The database was moved, and everything in it rewritten since the last backup.
+    /// let create = esker_backup::Create::default().any_database(true);
+    /// # let _ = create;
+    /// ```
+    #[must_use]
+    pub fn any_database(mut self, any: bool) -> Create {
+        self.any_database = any;
         self
     }
 }

@@ -1,9 +1,10 @@
 //! The handle of a place with backups.
 
-use crate::create::{self, About};
+use crate::create;
 use crate::error::{Error, Result};
 use crate::forward::Forward;
 use crate::log::LogReader;
+use crate::origin::{self, About};
 use crate::prune::{self, Prune, PruneReport};
 use crate::record::BackupRecord;
 use crate::source::{Create, Source};
@@ -16,13 +17,21 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 use url::Url;
 
 /// A backup that exists.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// for backup in target.list()?.backups {
+///     println!("{}: {} files, up to write {}", backup.number, backup.files, backup.sequence);
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backup {
@@ -36,6 +45,8 @@ pub struct Backup {
     pub sequence: u64,
     /// The names of its keyspaces.
     pub keyspaces: Vec<String>,
+    /// The directory of the database that it was made of; earlier versions do not say it.
+    pub directory: Option<String>,
     /// How many files it has.
     pub files: u64,
     /// Their bytes.
@@ -50,6 +61,7 @@ impl Backup {
             esker_version: record.esker.clone(),
             sequence: record.sequence,
             keyspaces: record.keyspaces.clone(),
+            directory: record.directory.clone(),
             files: record.files.len() as u64,
             bytes: record.files.iter().map(|file| file.size).sum(),
         }
@@ -57,6 +69,16 @@ impl Backup {
 }
 
 /// What a target holds.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// let listed = target.list()?;
+/// println!("{} backups", listed.backups.len());
+/// for (number, what) in listed.damaged {
+///     println!("{number} is damaged: {what}");
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backups {
@@ -67,6 +89,16 @@ pub struct Backups {
 }
 
 /// What was made, and what it took.
+///
+/// ```
+/// # let place = tempfile::tempdir()?;
+/// # let db = esker::Db::open(place.path().join("data"), esker::Options::default())?;
+/// # let target = esker_backup::Target::new_directory(place.path().join("backups"))?;
+/// let created = target.create(&db, &esker_backup::Create::default())?;
+/// let (number, files) = (created.backup.number, created.copied_files);
+/// println!("backup {number}: {files} files copied");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Created {
@@ -79,6 +111,15 @@ pub struct Created {
 }
 
 /// What was restored.
+///
+/// ```
+/// # fn restore(target: &esker_backup::Target) -> esker_backup::Result<()> {
+/// let forward = esker_backup::Forward::new("data");
+/// let restored = target.restore_forward(None, "restored", &forward)?;
+/// println!("backup {}, then up to write {}", restored.backup.number, restored.sequence);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
@@ -130,6 +171,8 @@ struct Place {
     store: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
     name: String,
+    /// Where the store is a directory.
+    directory: Option<PathBuf>,
     /// `None` only while this is dropped.
     runtime: Option<Runtime>,
 }
@@ -166,13 +209,18 @@ impl Target {
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Target> {
         let prefix = ObjectPath::parse(prefix).map_err(|error| Error::invalid(error.to_string()))?;
         let name = format!("{store}/{prefix}");
-        Target::in_place(store, prefix, name)
+        Target::in_place(store, prefix, name, None)
     }
 
-    fn in_place(store: Arc<dyn ObjectStore>, prefix: ObjectPath, name: String) -> Result<Target> {
+    fn in_place(
+        store: Arc<dyn ObjectStore>,
+        prefix: ObjectPath,
+        name: String,
+        directory: Option<PathBuf>,
+    ) -> Result<Target> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("start", Path::new("a runtime"), error))?;
-        let place = Place { store, prefix, name, runtime: Some(runtime) };
+        let place = Place { store, prefix, name, directory, runtime: Some(runtime) };
         Ok(Target { place: Arc::new(place), transfers: Transfers::default() })
     }
 
@@ -190,7 +238,7 @@ impl Target {
     pub fn directory(path: impl AsRef<Path>) -> Result<Target> {
         let path = path.as_ref();
         if !path.is_dir() {
-            return Err(Error::NotFound { what: format!("directory {}", path.display()) });
+            return Err(Error::NotFound { what: format!("directory {}; check the path", path.display()) });
         }
         let store = LocalFileSystem::new_with_prefix(path).map_err(|source| Error::Store {
             operation: "open",
@@ -198,7 +246,7 @@ impl Target {
             source,
         })?;
         let name = path.display().to_string();
-        Target::in_place(Arc::new(store.with_fsync(true)), ObjectPath::default(), name)
+        Target::in_place(Arc::new(store.with_fsync(true)), ObjectPath::default(), name, Some(path.to_path_buf()))
     }
 
     /// As [`directory`](Target::directory), and makes the directory if it is not there.
@@ -229,8 +277,9 @@ impl Target {
     /// for a directory that does not exist.
     ///
     /// ```
-    /// let target = esker_backup::Target::url("memory:///backups", [("aws_region",
-    /// "eu-north-1")])?; assert!(target.list()?.backups.is_empty());
+    /// let options = [("aws_region", "eu-north-1")];
+    /// let target = esker_backup::Target::url("memory:///backups", options)?;
+    /// assert!(target.list()?.backups.is_empty());
     /// # Ok::<(), esker_backup::Error>(())
     /// ```
     pub fn url<K: AsRef<str>, V: Into<String>>(url: &str, options: impl IntoIterator<Item = (K, V)>) -> Result<Target> {
@@ -244,7 +293,7 @@ impl Target {
             object: without_secrets(&parsed),
             source,
         })?;
-        Target::in_place(Arc::from(store), prefix, without_secrets(&parsed))
+        Target::in_place(Arc::from(store), prefix, without_secrets(&parsed), None)
     }
 
     /// The same place, with other transfers.
@@ -297,7 +346,10 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// `Database` if the checkpoint fails; `Io`, `Store`, `Damaged`, `Cancelled`, `Contended`.
+    /// `InvalidArgument` if the target is in the directory of the database, or is a directory that
+    /// holds something else than backups; `AnotherDatabase` if the backups in it are of another
+    /// database, as far as that can be told ([`Create::any_database`]); `Database` if the
+    /// checkpoint fails; `Io`, `Store`, `Damaged`, `Cancelled`, `Contended`.
     /// Unless the last put has succeeded, no backup exists then; what was copied stays, for the
     /// next create or for a prune. An error of the store right at the last put may come although it
     /// has succeeded, and the backup exists whole: [`list`](Target::list) says.
@@ -314,10 +366,22 @@ impl Target {
         if self.transfers.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        if let Some(directory) = &self.place.directory {
+            origin::refuse_directory(directory, db.path())?;
+        }
+        let newest_before = self.run(async |store| create::newest(store).await)?;
         let source = Source::make(db, options)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let time_ms = since.as_millis() as u64;
-        let about = About { time_ms, sequence: source.sequence, keyspaces: source.keyspaces.clone() };
+        let directory = std::fs::canonicalize(db.path()).unwrap_or_else(|_| db.path().to_path_buf());
+        let about = About {
+            time_ms,
+            sequence: source.sequence,
+            keyspaces: source.keyspaces.clone(),
+            directory: directory.to_string_lossy().into_owned(),
+            newest_before,
+            any_database: options.any_database,
+        };
         let created = self.run(async |store| create::create(store, source.files.clone(), &about).await)?;
         Ok(Created {
             backup: Backup::new(created.number, &created.record),

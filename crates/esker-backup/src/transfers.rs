@@ -22,17 +22,38 @@ pub struct Cancel(Arc<AtomicBool>);
 impl Cancel {
     /// Makes every call that was given this flag end with [`Error::Cancelled`](crate::Error),
     /// within a tenth of a second or the time of one local read. It stays so.
+    ///
+    /// ```
+    /// let cancel = esker_backup::Cancel::default();
+    /// let from_elsewhere = cancel.clone();
+    /// std::thread::spawn(move || from_elsewhere.cancel());
+    /// ```
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
 
     /// Whether [`Cancel::cancel`] was called.
+    ///
+    /// ```
+    /// let cancel = esker_backup::Cancel::default();
+    /// assert!(!cancel.is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
 
 /// What a call is doing.
+///
+/// ```
+/// use esker_backup::Phase;
+/// let name = |phase| match phase {
+///     Phase::Hashing => "reading",
+///     Phase::Uploading => "copying",
+///     _ => "working",
+/// };
+/// assert_eq!(name(Phase::Uploading), "copying");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -47,6 +68,14 @@ pub enum Phase {
 }
 
 /// How far a call is.
+///
+/// ```
+/// let transfers = esker_backup::Transfers::default().progress(|progress| {
+///     let percent = 100 * progress.done / progress.total.max(1);
+///     eprintln!("{:?}: {percent} %", progress.phase);
+/// });
+/// # let _ = transfers;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -70,8 +99,7 @@ type Tell = Arc<dyn Fn(Progress) + Send + Sync>;
 /// let transfers = Transfers::default()
 ///     .parallel(4)
 ///     .bytes_per_second(NonZeroU64::new(50_000_000))
-///     .progress(|progress| eprintln!("{:?}: {} of {} bytes", progress.phase, progress.done,
-///     progress.total));
+///     .progress(|progress| eprintln!("{:?}: {} bytes", progress.phase, progress.done));
 /// # let _ = transfers;
 /// ```
 #[derive(Clone)]
@@ -102,6 +130,11 @@ impl Default for Transfers {
 impl Transfers {
     /// How many objects are moved at the same time; at least one. Each takes memory for one part of
     /// an upload, 8 MiB.
+    ///
+    /// ```
+    /// let transfers = esker_backup::Transfers::default().parallel(2);
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn parallel(mut self, objects: usize) -> Transfers {
         self.parallel = objects.max(1);
@@ -110,6 +143,12 @@ impl Transfers {
 
     /// The bytes that all transfers of a call together move in a second, to and from the store;
     /// `None`, the default, is no limit.
+    ///
+    /// ```
+    /// use std::num::NonZeroU64;
+    /// let transfers = esker_backup::Transfers::default().bytes_per_second(NonZeroU64::new(50_000_000));
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn bytes_per_second(mut self, rate: Option<NonZeroU64>) -> Transfers {
         self.rate = rate;
@@ -120,6 +159,12 @@ impl Transfers {
     /// retry, which doubles with each one more and is at most 30 seconds. Errors that another
     /// attempt does not change, as of permissions, are not retried. Clients of clouds make retries
     /// of their own besides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let transfers = esker_backup::Transfers::default().retries(10, Duration::from_secs(1));
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn retries(mut self, retries: u32, delay: Duration) -> Transfers {
         self.retries = retries;
@@ -130,6 +175,11 @@ impl Transfers {
     /// The bytes of one part of an upload; a file that is not longer is one call. At least 5 MiB
     /// for S3, which refuses smaller parts. Longer files get longer parts, so that there are at
     /// most 9000.
+    ///
+    /// ```
+    /// let transfers = esker_backup::Transfers::default().part_bytes(64 << 20);
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn part_bytes(mut self, bytes: usize) -> Transfers {
         self.part_bytes = bytes.max(1);
@@ -137,6 +187,13 @@ impl Transfers {
     }
 
     /// Is called with the progress, from another thread than the caller's, which waits for it.
+    ///
+    /// ```
+    /// let transfers = esker_backup::Transfers::default().progress(|progress| {
+    ///     eprintln!("{} of {} bytes", progress.done, progress.total);
+    /// });
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn progress(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Transfers {
         self.tell = Some(Arc::new(tell));
@@ -144,6 +201,12 @@ impl Transfers {
     }
 
     /// The flag that ends calls.
+    ///
+    /// ```
+    /// let cancel = esker_backup::Cancel::default();
+    /// let transfers = esker_backup::Transfers::default().cancel(&cancel);
+    /// # let _ = transfers;
+    /// ```
     #[must_use]
     pub fn cancel(mut self, cancel: &Cancel) -> Transfers {
         self.cancel = cancel.clone();

@@ -10,6 +10,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 
 /// What a verification has read, and the damage it has found.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// let report = target.verify(None)?;
+/// println!("{} objects of {} backups", report.objects, report.backups.len());
+/// assert!(report.damage.is_empty());
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -24,6 +32,14 @@ pub struct VerifyReport {
 }
 
 /// An object that is damaged or missing.
+///
+/// ```
+/// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
+/// for damage in target.verify(None)?.damage {
+///     println!("{}: {} ({:?})", damage.object, damage.what, damage.backups);
+/// }
+/// # Ok::<(), esker_backup::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupDamage {
@@ -39,7 +55,7 @@ pub struct BackupDamage {
 pub async fn chosen(store: &Store<'_>, number: Option<u64>) -> Result<BTreeMap<u64, ReadBackup>> {
     let reader = LogReader::new(store);
     let Some(number) = number else { return Ok(reader.read_all().await?.1) };
-    let missing = || Error::NotFound { what: format!("backup {number}") };
+    let missing = || Error::no_backup(format_args!("backup {number}"));
     let backup = match reader.read().await {
         Ok(log) if !log.backups.contains(&number) => return Err(missing()),
         Ok(_) => reader.backup(number).await?,

@@ -371,3 +371,79 @@ fn a_database_with_an_order_of_its_own_is_backed_up_with_its_comparator() {
     let then = Db::open(place.path().join("then"), options()).unwrap();
     assert_eq!(then.existing_keyspace("words").unwrap().first().unwrap().unwrap().0, "c");
 }
+
+/// Seen: a second database was taken into a target, so that "the newest" was that of either.
+#[test]
+fn another_database_is_refused_unless_the_caller_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let target = Target::new_directory(path("target")).unwrap();
+    let is_refused = |outcome: Result<esker_backup::Created, Error>| match outcome {
+        Err(Error::AnotherDatabase { what }) => what,
+        other => panic!("{other:?}"),
+    };
+    let mut model = Model::new();
+    let db = open(&path("data"));
+    write(&db, &mut model, &mut Random(3), 500);
+    let first = target.create(&db, &Create::default()).unwrap();
+    let here = fs::canonicalize(path("data")).unwrap();
+    assert_eq!(first.backup.directory.as_deref(), here.to_str());
+
+    // Another one, with more writes.
+    let other = open(&path("other"));
+    write(&other, &mut Model::new(), &mut Random(5), 900);
+    let before = fs::read_dir(path("target/objects")).unwrap().count();
+    let what = is_refused(target.create(&other, &Create::default()));
+    assert!(what.contains(here.to_str().unwrap()) && what.contains("other"), "{what}");
+    assert_eq!(fs::read_dir(path("target/objects")).unwrap().count(), before, "nothing was copied");
+    assert_eq!(fs::read_dir(path("target/uploads")).unwrap().count(), 0, "the intent has gone");
+    assert_eq!(target.list().unwrap().backups.len(), 1);
+    // The caller insists, and then it is one of them.
+    target.create(&other, &Create::default().any_database(true)).unwrap();
+    other.compact().unwrap();
+    target.create(&other, &Create::default()).unwrap();
+
+    // The same database: everything rewritten; moved; restored.
+    write(&db, &mut model, &mut Random(7), 300);
+    db.compact().unwrap();
+    target.create(&db, &Create::default()).unwrap();
+    db.close().unwrap();
+    fs::rename(path("data"), path("moved")).unwrap();
+    let db = open(&path("moved"));
+    target.create(&db, &Create::default()).unwrap();
+    target.restore(Some(first.backup.number), path("restored")).unwrap();
+    let restored = open(&path("restored"));
+    write(&restored, &mut Model::new(), &mut Random(9), 20);
+    target.create(&restored, &Create::default()).unwrap();
+
+    // One that was made anew in the place of the old one.
+    let anew = open(&path("data"));
+    write(&anew, &mut Model::new(), &mut Random(11), 5);
+    let what = is_refused(target.create(&anew, &Create::default()));
+    assert!(what.contains("ends at write"), "{what}");
+}
+
+#[test]
+fn directories_that_are_no_targets_are_refused_and_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let db = open(&path("data"));
+    write(&db, &mut Model::new(), &mut Random(3), 50);
+    drop(open(&path("other")));
+    fs::create_dir_all(path("data/inside")).unwrap();
+    for name in ["data/inside", "data", "other"] {
+        let before = fs::read_dir(path(name)).unwrap().count();
+        let outcome = Target::directory(path(name)).unwrap().create(&db, &Create::default());
+        assert!(matches!(outcome, Err(Error::InvalidArgument { .. })), "{name}: {outcome:?}");
+        assert_eq!(fs::read_dir(path(name)).unwrap().count(), before, "{name}");
+    }
+    // What a file system has by itself, and what a first create that was killed has left.
+    fs::create_dir_all(path("disk/lost+found")).unwrap();
+    fs::write(path("disk/.hidden"), "").unwrap();
+    fs::write(path("disk/esker-backup#1"), "").unwrap();
+    let target = Target::directory(path("disk")).unwrap();
+    target.create(&db, &Create::default()).unwrap();
+    // It is known for a target, whatever is put beside.
+    fs::write(path("disk/readme"), "the backups of data").unwrap();
+    target.create(&db, &Create::default()).unwrap();
+}

@@ -2,7 +2,7 @@
 
 use crate::duration;
 use crate::failure::Failure;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::text::Form;
 use clap::{Args, ValueEnum};
 use esker::merge::{StringAppend, built_in};
@@ -59,18 +59,20 @@ pub struct WriteArguments {
     /// Return only when the write is on the device
     #[arg(long)]
     pub sync: bool,
-    /// The merge operator, if the keyspace is created now: uint64add, int64add, max, min, put,
+    /// The merge operator, if the keyspace is created now (`esker keyspaces set` gives another
+    /// one): uint64add, int64add, max, min, put,
     /// bytesxor, bitor, stringappend (joins with a comma) or stringappend:DELIMITER (escapes as in
     /// keys)
     #[arg(long, value_name = "NAME", value_parser = stored_operator_name)]
     pub merge_operator: Option<String>,
     /// How long what is written lives, as in 10m, 1h30m or 7d; a keyspace that is created now gets
-    /// times to live, one that was created without them refuses it
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    /// times to live, one without them refuses it (`esker keyspaces set --default-ttl` gives them)
+    #[arg(long, value_name = "TIME", value_parser = duration::time_to_live)]
     pub ttl: Option<Duration>,
-    /// How long a write lives that brings no time, if the keyspace is created now
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    pub default_ttl: Option<Duration>,
+    /// How long a write lives that brings no time, if the keyspace is created now; `none` where
+    /// only what is written with a time is to expire
+    #[arg(long, value_name = "TIME|none", value_parser = default_ttl)]
+    pub default_ttl: Option<Ttl>,
 }
 
 impl WriteArguments {
@@ -88,19 +90,29 @@ impl WriteArguments {
         Settings {
             merge_operator: self.merge_operator.clone(),
             comparator: None,
-            ttl: self.default_ttl.map(|default| Ttl::Enabled { default: Some(default) }),
+            ttl: self.default_ttl,
             compaction_style: None,
         }
     }
 
     /// Opens the keyspace, or creates it as requested.
     pub fn open(&self, db: &Db, name: &str) -> Result<Keyspace, Failure> {
-        self.settings().open(db, name, self.ttl.is_some())
+        let keyspace = self.settings().open(db, name, self.ttl.is_some())?;
+        match self.ttl {
+            Some(_) => settings::require_ttl(&keyspace).map(|()| keyspace),
+            None => Ok(keyspace),
+        }
     }
 }
 
+/// The time that a write which brings none gets: `none`, or a span of time.
+pub fn default_ttl(text: &str) -> Result<Ttl, String> {
+    let default = if text == "none" { None } else { Some(duration::time_to_live(text)?) };
+    Ok(Ttl::Enabled { default })
+}
+
 /// The name under which the engine keeps the operator that a person requested.
-fn stored_operator_name(text: &str) -> Result<String, String> {
+pub fn stored_operator_name(text: &str) -> Result<String, String> {
     let delimiter = match text.split_once(':') {
         None if text == "stringappend" => DEFAULT_DELIMITER.to_vec(),
         Some(("stringappend", delimiter)) => Form::Escaped.decode(delimiter.as_bytes())?,

@@ -12,19 +12,20 @@ use esker_backup::{
 };
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
+use url::Url;
 
 const EXAMPLES: &str = "\
 Examples:
   esker backup create --db data /mnt/backups/data
   esker backup list /mnt/backups/data
   esker backup verify /mnt/backups/data
-  esker backup restore /mnt/backups/data restored            # the newest; another one with --backup 7
+  esker backup restore /mnt/backups/data restored     # the newest; another one with --backup 7
   esker backup restore /mnt/backups/data before --changes-from data --to-sequence 81726
   esker backup prune /mnt/backups/data --keep-last 7 --older-than 30d
-  esker backup create --db data s3://bucket/data             # in a build with the feature backup-cloud
+  esker backup create --db data s3://bucket/data      # in a build with the feature backup-cloud
 
 A target is a directory or a URL, and holds the backups of one database. Only files that it lacks are copied. Several
 commands may use a target at the same time; one that is interrupted leaves no half of a backup. Options of a store's
@@ -75,6 +76,9 @@ struct Create {
     /// Check all checksums of the database before anything is copied
     #[arg(long)]
     verify_source: bool,
+    /// Make the backup though the target seems to hold those of another database
+    #[arg(long)]
+    any_database: bool,
 }
 
 /// Show the backups of a target, oldest first
@@ -131,13 +135,13 @@ struct Prune {
     #[arg(long, value_name = "N")]
     keep_last: Option<usize>,
     /// Remove backups that are older; with --keep-last, those that both say
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::span)]
     older_than: Option<Duration>,
     /// Remove this backup; can be given again
     #[arg(long, value_name = "NUMBER")]
     backup: Vec<u64>,
     /// Leave alone what a create has copied that gave a sign of life within this time
-    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::span)]
     grace: Duration,
     /// Only say what would be removed
     #[arg(long)]
@@ -160,20 +164,68 @@ impl Backup {
     }
 }
 
+/// What the name of a target means.
+enum Place {
+    Directory(PathBuf),
+    Url(String),
+}
+
+/// The options of the clients of stores, which the environment has.
+fn environment_of_stores() -> impl Iterator<Item = (String, String)> {
+    let is_of_stores = |name: &str| ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix));
+    std::env::vars_os().filter_map(move |(name, value)| {
+        let name = name.into_string().ok()?.to_ascii_lowercase();
+        Some((name, value.into_string().ok()?)).filter(|(name, _)| is_of_stores(name))
+    })
+}
+
 impl TargetArguments {
+    fn place(&self) -> Result<Place, Failure> {
+        let name = &self.target;
+        // Anything else is a path, such as `C:\backups`.
+        if !name.contains("://") {
+            return Ok(Place::Directory(name.into()));
+        }
+        let url = Url::parse(name).map_err(|error| {
+            Failure::Usage(format!("target {name:?} is no URL: {error}; write it as file:///mnt/backups"))
+        })?;
+        match url.scheme() {
+            "file" => url.to_file_path().map(Place::Directory).map_err(|()| {
+                Failure::Usage(format!("target {name:?} is no local path; write it as file:///mnt/backups"))
+            }),
+            "memory" => Err(Failure::Usage(format!(
+                "target {name:?} would be gone when the command ends; name a directory, or an object store"
+            ))),
+            _ => Ok(Place::Url(name.clone())),
+        }
+    }
+
+    /// Refuses a directory in that of the database before it is made.
+    fn refuse_inside(&self, database: &Path) -> Result<(), Failure> {
+        let Place::Directory(target) = self.place()? else { return Ok(()) };
+        let absolute = std::path::absolute(&target).unwrap_or(target);
+        let above = absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+        match (above, database.canonicalize()) {
+            (Some(above), Ok(database)) if above.starts_with(&database) => Err(Failure::Operation(format!(
+                "the target {} is in the directory of the database; name one outside of it",
+                self.target
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The target, with a progress bar and a Ctrl-C that cancels.
     fn open(&self, is_made: bool) -> Result<Target, Failure> {
-        let target = if self.target.contains("://") {
-            let is_of_stores = |name: &str| ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix));
-            let environment = std::env::vars_os().filter_map(|(name, value)| {
-                let name = name.into_string().ok()?.to_ascii_lowercase();
-                Some((name, value.into_string().ok()?)).filter(|(name, _)| is_of_stores(name))
-            });
-            Target::url(&self.target, environment)
-        } else if is_made {
-            Target::new_directory(&self.target)
-        } else {
-            Target::directory(&self.target)
+        let target = match self.place()? {
+            Place::Url(url) => Target::url(&url, environment_of_stores()),
+            Place::Directory(path) if is_made => Target::new_directory(path),
+            Place::Directory(path) if !path.exists() => {
+                return Err(Failure::Operation(format!(
+                    "there is no directory {}; check the path (`esker backup create` makes a target)",
+                    path.display()
+                )));
+            }
+            Place::Directory(path) => Target::directory(path),
         };
         let cancel = Cancel::default();
         cancel_by_signal(&cancel);
@@ -222,6 +274,9 @@ fn cancel_by_signal(cancel: &Cancel) {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Database(error) => error.into(),
+        Error::AnotherDatabase { what } => {
+            Failure::Operation(format!("{what}; name another target, or give --any-database"))
+        }
         Error::InvalidArgument { .. } => Failure::Operation(format!("{error}; nothing was changed")),
         error => Failure::Operation(error.to_string()),
     }
@@ -249,6 +304,7 @@ fn object(backup: &Kept) -> Value {
         "esker_version": backup.esker_version,
         "sequence": backup.sequence,
         "keyspaces": backup.keyspaces,
+        "database": backup.directory,
         "files": backup.files,
         "bytes": backup.bytes,
     })
@@ -257,8 +313,9 @@ fn object(backup: &Kept) -> Value {
 impl Create {
     fn run(self) -> Result<(), Failure> {
         let db = open::existing(&self.database.db)?;
+        self.target.refuse_inside(&self.database.db)?;
         let target = self.target.open(true)?;
-        let mut options = Options::default().verify_source(self.verify_source);
+        let mut options = Options::default().verify_source(self.verify_source).any_database(self.any_database);
         if let Some(scratch) = &self.scratch {
             options = options.scratch(scratch);
         }

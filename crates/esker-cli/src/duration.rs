@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+/// Reads a span of time.
+pub fn span(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it with units, as in 10m, 1h30m or 500ms"))
+}
+
 /// Reads a time to live.
-pub fn parse(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text)
-        .map_err(|error| format!("{error}; write it with units, as in 10m, 1h30m or 500ms"))?;
+pub fn time_to_live(text: &str) -> Result<Duration, String> {
+    let duration = span(text)?;
     if duration.is_zero() {
         return Err("a time of zero; leave it out, or delete the key".into());
     }
@@ -25,7 +29,7 @@ mod tests {
     #[test]
     fn times_are_read_and_told() {
         for (written, millis) in [("10m", 600_000), ("1h30m", 5_400_000), ("500ms", 500), ("2w", 1_209_600_000)] {
-            assert_eq!(parse(written), Ok(Duration::from_millis(millis)));
+            assert_eq!(time_to_live(written), Ok(Duration::from_millis(millis)));
         }
         assert_eq!(text(Duration::from_millis(90_500)), "1m 30s");
         assert_eq!(text(Duration::from_millis(20)), "20ms");
@@ -34,7 +38,8 @@ mod tests {
     #[test]
     fn what_is_unclear_is_refused() {
         for wrong in ["", "10", "m", "0s", "-1s", "1parsec", "99999999999999999999s"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(time_to_live(wrong).is_err(), "{wrong}");
+            assert_eq!(span(wrong).is_err(), wrong != "0s", "{wrong}");
         }
     }
 }

@@ -51,7 +51,14 @@ impl Failure {
 
 impl From<esker::Error> for Failure {
     fn from(error: esker::Error) -> Failure {
-        let mut text = error.to_string();
+        let mut text = match &error {
+            // That of the engine names the call of a program.
+            esker::Error::MissingComparator { keyspace, comparator } => format!(
+                "keyspace {keyspace:?} has the comparator {comparator:?}, which is not built in; \
+                 only programs that bring it can open the database"
+            ),
+            error => error.to_string(),
+        };
         // The engine's message often names the remedy already.
         if !text.contains("; ") {
             text.push_str("; ");

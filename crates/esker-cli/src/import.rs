@@ -17,7 +17,8 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   esker import --db data --from leveldb old/
-  esker import --db data --keyspace users --from sqlite --table users --key-column id --value-column body app.sqlite3
+  esker import --db data --keyspace users --from sqlite --table users \\
+    --key-column id --value-column body app.sqlite3
   esker import --db data --from redb --table names --limit 1000000 old.redb
 
 The keyspace must be empty: it becomes a copy of what is there, in batches that each note how far they are, in the
@@ -25,6 +26,7 @@ keyspace `import progress`. An import that was interrupted, also by a power fail
 run again. At the end both sides are read once more: the number of pairs and a hash of all of them must agree.
 Nothing may write to the source meanwhile. LMDB, SQLite and redb are opened for reading only; the others as by their
 own programs, so that they replay their logs, and LevelDB and RocksDB may compact.
+
 SQLite: columns are taken as their bytes, numbers as decimal text; keys must be different and not NULL.";
 
 /// Copy a database of another engine into an empty keyspace; goes on where it was interrupted

@@ -1,14 +1,15 @@
 //! `esker load`: writes the lines of a file or of standard input.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, WriteArguments};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments};
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use crate::record::{self, Change, Record};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::text::Form;
 use crate::{open, output};
 use esker::{Batch, Db, Expiry, Keyspace, Ttl, WriteOptions};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -19,16 +20,22 @@ Examples:
   esker load --db data users.tsv
   esker dump --db old --json --all-keyspaces | esker load --db new --json
   esker load --db data --keyspace hits --merge-operator uint64add --json hits.jsonl
-
   esker load --db data --csv --key id --value name customers.csv
+  esker load --db data --csv --keyspace stock --merge-operator uint64add --as u64 stock.csv
   esker load --db data --raw paths.tsv
 
 Lines are KEY<TAB>VALUE, with the escapes that `esker dump` writes; with --raw every byte but the first tab and the
 line end stands for itself. With --csv the first record has the names of the columns. With --json lines are objects:
-  {\"key\":\"a\",\"value\":\"1\"}   {\"key\":\"a\",\"op\":\"delete\"}   {\"key\":\"n\",\"op\":\"merge\",\"value\":1}
-  {\"key\":\"s\",\"value\":\"1\",\"expires_at\":1893456000000}   {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
-  \"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
-  since 1970. In text the same stands behind a second tab.
+
+  {\"key\":\"a\",\"value\":\"1\"}
+  {\"key\":\"a\",\"op\":\"delete\"}
+  {\"key\":\"n\",\"op\":\"merge\",\"value\":1}
+  {\"key\":\"s\",\"value\":\"1\",\"expires_at\":1893456000000}
+  {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
+
+\"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
+since 1970. In text the same stands behind a second tab.
+
 A line that cannot be read ends the load: the message says which lines are written.";
 
 /// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing
@@ -63,6 +70,9 @@ pub struct Load {
     /// The column with the values; the second if left out
     #[arg(long, value_name = "COLUMN", requires = "csv")]
     value: Option<String>,
+    /// Values are decimal numbers, which are stored as uint64add and int64add keep them
+    #[arg(long = "as", value_name = "TYPE", conflicts_with_all = ["json", "hex"])]
+    value_type: Option<ValueType>,
     /// The file; standard input if left out or -
     file: Option<PathBuf>,
 }
@@ -135,12 +145,17 @@ impl Load {
             }
             loading.lines = fields.position().map_or(loading.lines, csv::Position::line);
             loading.bytes = reader.position().byte();
-            let change = match (fields.get(key), fields.get(value)) {
-                (Some(key), Some(value)) => {
+            let change = match (fields.len(), fields.get(key), fields.get(value)) {
+                (count, Some(key), Some(value)) if count == headers.len() => {
                     let change = Change::Put(value.to_vec(), None);
                     Ok(Record::Change { keyspace: None, key: key.to_vec(), change })
                 }
-                _ => Err(format!("the record has only {} fields", fields.len())),
+                // A comma too many moves what follows into the wrong column.
+                (count, ..) => Err(format!(
+                    "the record has {}{count} fields, and the first one {}; put a field with a comma in quotes",
+                    if count < headers.len() { "only " } else { "" },
+                    headers.len()
+                )),
             };
             loading.take(change, fields.as_slice().len(), &name)?;
             if loading.batch.is_empty() {
@@ -175,6 +190,13 @@ impl Load {
 
 /// The place of a column that is named, or numbered from 1 on.
 fn column(headers: &csv::ByteRecord, wanted: Option<&str>, usual: usize) -> Result<usize, Failure> {
+    if let Some(wanted) = wanted
+        && headers.iter().filter(|name| *name == wanted.as_bytes()).count() > 1
+    {
+        return Err(Failure::Operation(format!(
+            "there is more than one column {wanted:?}; give its number, from 1 on, to --key or --value"
+        )));
+    }
     let found = match wanted {
         None => Some(usual),
         Some(wanted) => headers
@@ -191,6 +213,13 @@ fn column(headers: &csv::ByteRecord, wanted: Option<&str>, usual: usize) -> Resu
         "there is no column {wanted} among {}; name one with --key and --value",
         if names.is_empty() { "none".into() } else { names.join(", ") }
     )))
+}
+
+fn text_of(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(text) | Failure::Operation(text) => text,
+        other => format!("{other:?}"),
+    }
 }
 
 struct Source {
@@ -266,12 +295,32 @@ impl<'a> Loading<'a> {
     }
 
     fn add(&mut self, record: Record) -> Result<(), String> {
+        let record = match (record, self.load.value_type) {
+            (Record::Change { keyspace, key, change: Change::Put(value, expiry) }, Some(number)) => {
+                let text = String::from_utf8_lossy(&value);
+                let value = number.bytes_of("value", OsStr::new(&*text)).map_err(text_of)?;
+                Record::Change { keyspace, key, change: Change::Put(value, expiry) }
+            }
+            (record, _) => record,
+        };
         let result = match record {
             Record::Keyspace { name, settings } => {
                 return self.open_keyspace(name.as_deref(), Some(settings)).map(|_| ());
             }
             Record::Change { keyspace, key, change } => {
                 let keyspace = self.open_keyspace(keyspace.as_deref(), None)?;
+                let required = match &change {
+                    Change::Put(_, Some(Expiry::At(_))) => settings::require_ttl(&keyspace),
+                    Change::Put(..) | Change::Merge(_) if self.load.write.ttl.is_some() => {
+                        settings::require_ttl(&keyspace)
+                    }
+                    _ => Ok(()),
+                };
+                let required = required.and_then(|()| match &change {
+                    Change::Merge(_) => settings::require_merge_operator(&keyspace),
+                    _ => Ok(()),
+                });
+                required.map_err(text_of)?;
                 match (change, self.load.write.ttl) {
                     (Change::Put(value, Some(Expiry::At(at))), _) => self.batch.put_until(&keyspace, key, value, at),
                     (Change::Put(value, Some(Expiry::Never)), _) => match keyspace.ttl() {
@@ -308,10 +357,7 @@ impl<'a> Loading<'a> {
             true => write.settings().or(settings).open(self.db, name, write.ttl.is_some()),
             false => settings.open(self.db, name, write.ttl.is_some()),
         };
-        let keyspace = opened.map_err(|failure| match failure {
-            Failure::Usage(text) | Failure::Operation(text) => text,
-            other => format!("{other:?}"),
-        })?;
+        let keyspace = opened.map_err(text_of)?;
         self.keyspaces.insert(name.to_owned(), keyspace.clone());
         Ok(keyspace)
     }

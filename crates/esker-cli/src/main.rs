@@ -18,6 +18,7 @@ mod explain;
 mod exposition;
 mod failure;
 mod get;
+mod help;
 mod import;
 mod keyspaces;
 mod load;
@@ -41,7 +42,7 @@ mod usage;
 mod verify;
 mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use failure::Failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ Examples:
 
 Keys and values are text in UTF-8: a byte that is not printable is written \\xNN, a backslash \\\\.
 With --hex they are hexadecimal. `esker help COMMAND` shows more about one command.
+
 Exit codes: 0 success; 1 key absent, operation failed or damage found; 2 wrong usage.";
 
 /// Reads, writes, checks and measures Esker databases.
@@ -121,7 +123,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let outcome = match arguments.get(1).and_then(|name| name.to_str()) {
         Some(name) if measure::COMMANDS.contains(&name) => return measure::run(name, &arguments[2..]),
-        _ => match CommandLine::try_parse_from(&arguments) {
+        _ => match parse(&arguments) {
             Ok(line) => run(line.command),
             Err(error) => return usage::report(&error, &arguments),
         },
@@ -130,6 +132,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+fn parse(arguments: &[OsString]) -> Result<CommandLine, clap::Error> {
+    let matches = help::in_paragraphs(CommandLine::command()).try_get_matches_from(arguments)?;
+    CommandLine::from_arg_matches(&matches)
 }
 
 fn run(command: Command) -> Result<(), Failure> {

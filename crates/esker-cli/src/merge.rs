@@ -2,7 +2,7 @@
 
 use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments};
 use crate::failure::Failure;
-use crate::{open, output};
+use crate::{open, output, settings};
 use std::ffi::{OsStr, OsString};
 
 const EXAMPLES: &str = "\
@@ -12,8 +12,8 @@ Examples:
   esker merge --db data --keyspace log --merge-operator 'stringappend:\\n' today 'a line'
   esker get   --db data --keyspace hits --as u64 page:/
 
-The operator is chosen when the keyspace is created and never changes: later merges need not
-name it.";
+The operator is chosen when the keyspace is created: later merges need not name it.
+`esker keyspaces set --merge-operator` gives the keyspace another one.";
 
 /// Merge an operand into one key; creates database and keyspace if missing
 #[derive(clap::Args)]
@@ -53,6 +53,7 @@ impl Merge {
             return Err(self.operator_needed());
         }
         let keyspace = self.write.open(&db, name)?;
+        settings::require_merge_operator(&keyspace)?;
         let operator = keyspace.merge_operator().unwrap_or_default();
         let operand = self.operand_bytes(&operator, &self.operand)?;
         keyspace.merge_with(key, operand, &self.write.options())?;

@@ -39,7 +39,7 @@ pub fn require_directory(directory: &Path) -> Result<(), Failure> {
             directory.display()
         ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::Operation(format!(
-            "{} does not exist; check --db (`esker put` and `esker load` create a database)",
+            "{} does not exist; check --db (`esker put`, `esker load` and `esker keyspaces create` make a database)",
             directory.display()
         ))),
         Err(error) => Err(Failure::io(&format!("cannot open {}", directory.display()), &error)),

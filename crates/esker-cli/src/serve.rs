@@ -13,15 +13,17 @@ use tracing_subscriber::EnvFilter;
 
 const EXAMPLES: &str = "\
 Examples:
-  esker serve --db data                                   # for clients on this machine, at port 6379
-  esker serve --db data --sync always                     # an acknowledged write survives a power failure
+  esker serve --db data                 # for clients on this machine, at port 6379
+  esker serve --db data --sync always   # an acknowledged write survives a power failure
   esker serve --db data --listen 0.0.0.0:6379 --password-file secret --metrics 127.0.0.1:9121
-  esker serve data --cluster-node 1 --cluster-listen 127.0.0.1:16379 --advertise 127.0.0.1:6379@16379
-  esker serve --db data --no-listen --tls 0.0.0.0:6380 --tls-certificate server.pem --tls-key server.key \\
-              --password-file secret
+  esker serve data --cluster-node 1 --cluster-listen 127.0.0.1:16379 \\
+              --advertise 127.0.0.1:6379@16379
+  esker serve --db data --no-listen --password-file secret \\
+              --tls 0.0.0.0:6380 --tls-certificate server.pem --tls-key server.key
 
 The process ends on SIGTERM, SIGINT and SHUTDOWN, once the commands that it has begun are done. doc/server.md has the
 commands that there are.
+
 Exit codes: 0 it was told to end; 1 it cannot start, or go on, and may be started again once that is mended; 2 wrong
 usage; 3 the state of the node is not that of the others: replace it.";
 

@@ -1,5 +1,6 @@
 //! The settings that a keyspace is created with, as dumps carry them.
 
+use crate::duration;
 use crate::failure::Failure;
 use esker::merge::built_in;
 use esker::{CompactionStyle, Comparator, Db, Keyspace, KeyspaceOptions, ReverseBytewise, Ttl};
@@ -65,7 +66,11 @@ impl Settings {
                 )));
             }
         }
-        let is_new = db.existing_keyspace(name).is_err();
+        let existing = db.existing_keyspace(name).ok();
+        if let Some(keyspace) = &existing {
+            self.require_of(keyspace)?;
+        }
+        let is_new = existing.is_none();
         let new_ttl = || (ttl_if_new && is_new).then_some(Ttl::Enabled { default: None });
         if let Some(ttl) = self.ttl.or_else(new_ttl) {
             options = options.ttl(ttl);
@@ -75,6 +80,67 @@ impl Settings {
             options = options.compaction_style(style);
         }
         Ok(db.keyspace(name, options)?)
+    }
+
+    /// Refuses a keyspace that has other settings.
+    fn require_of(&self, keyspace: &Keyspace) -> Result<(), Failure> {
+        let other = |what: &str, has: &str, wanted: &str, remedy: &str| {
+            let name = keyspace.name();
+            Err(Failure::Operation(format!("keyspace {name:?} has {what} {has}, not {wanted}; {remedy}")))
+        };
+        let (operator, comparator) = (keyspace.merge_operator(), keyspace.comparator());
+        match self.merge_operator.as_deref() {
+            Some(wanted) if operator.as_deref() != Some(wanted) => {
+                let has = operator.unwrap_or_else(|| "none".into());
+                let remedy = "leave --merge-operator out, or change it with `esker keyspaces set --merge-operator`";
+                return other("the merge operator", &has, wanted, remedy);
+            }
+            _ => {}
+        }
+        match self.comparator.as_deref() {
+            Some(wanted) if comparator != wanted => {
+                return other("the comparator", comparator, wanted, "it never changes: name another keyspace");
+            }
+            _ => {}
+        }
+        let shown = |ttl: Ttl| match ttl {
+            Ttl::Disabled => "off".into(),
+            Ttl::Enabled { default: None } => "on, without default".into(),
+            Ttl::Enabled { default: Some(default) } => duration::text(default),
+        };
+        match self.ttl {
+            // The engine counts in milliseconds.
+            Some(wanted) if ttl_text(wanted) != ttl_text(keyspace.ttl()) => other(
+                "the time to live",
+                &shown(keyspace.ttl()),
+                &shown(wanted),
+                "change it with `esker keyspaces set --default-ttl`, or name another keyspace",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses a keyspace in which nothing expires, where something is to be written that does.
+pub fn require_ttl(keyspace: &Keyspace) -> Result<(), Failure> {
+    match keyspace.ttl() {
+        Ttl::Enabled { .. } => Ok(()),
+        Ttl::Disabled => Err(Failure::Operation(format!(
+            "keyspace {:?} is without time to live; let its entries expire with `esker keyspaces set --default-ttl \
+             none`, or name another keyspace",
+            keyspace.name()
+        ))),
+    }
+}
+
+/// Refuses a keyspace without merge operator, where something is to be merged.
+pub fn require_merge_operator(keyspace: &Keyspace) -> Result<(), Failure> {
+    match keyspace.merge_operator() {
+        Some(_) => Ok(()),
+        None => Err(Failure::Operation(format!(
+            "keyspace {:?} has no merge operator; give it one with `esker keyspaces set --merge-operator`",
+            keyspace.name()
+        ))),
     }
 }
 
@@ -112,6 +178,7 @@ pub fn parse_style(text: &str) -> Result<CompactionStyle, String> {
         ("lazy-leveling", _) => Ok(CompactionStyle::LazyLeveling),
         ("leveled", _) => Ok(CompactionStyle::Leveled),
         ("tiered", _) => Ok(CompactionStyle::Tiered),
+        (_, Some(Ok(0))) => Err("a keyspace of at most 0 bytes keeps nothing; use fifo:1 or more".into()),
         (_, Some(Ok(max_bytes))) => Ok(CompactionStyle::Fifo { max_bytes }),
         _ => Err(format!("unknown compaction style {text:?}: lazy-leveling, leveled, tiered or fifo:BYTES")),
     }

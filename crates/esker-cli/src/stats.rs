@@ -99,7 +99,8 @@ fn memory_json(memory: &MemoryStats) -> Value {
     })
 }
 
-fn stats_json(stats: &Stats, health: &Health) -> Value {
+/// What `esker stats --json` tells, and `stats` in the shell.
+pub fn stats_json(stats: &Stats, health: &Health) -> Value {
     json!({
         "wal_bytes": stats.wal_bytes,
         "flush_bytes": stats.flush_bytes,

@@ -50,6 +50,8 @@ fn backups_are_made_listed_verified_restored_and_pruned() {
     let pruned = ok(&["backup", "prune", "--keep-last", "1", "--json", &target]);
     assert!(pruned.contains("\"removed\":[1]") && pruned.contains("\"kept\":[2]"), "{pruned}");
     assert!(ok(&["backup", "verify", &target]).starts_with("no damage: 1 backups, "));
+    // Seen: refused, with the words for times to live. What nothing uses any more may go at once.
+    ok(&["backup", "prune", "--keep-last", "1", "--older-than", "0s", "--grace", "0s", &target]);
     let gone = fails(1, &["backup", "verify", "--backup", "1", &target]);
     assert_eq!(gone, "esker: there is no backup 1; list the backups of the target");
 }
@@ -136,12 +138,18 @@ fn what_cannot_be_done_is_one_line() {
     let (db, target) = database(&sandbox, 10);
     for command in ["list", "verify", "prune"] {
         let line = fails(1, &["backup", command, &target]);
-        assert!(line.contains("there is no directory"), "{line}");
+        assert!(line.contains("there is no directory") && line.contains("check the path"), "{line}");
+        assert!(!line.contains("list the backups"), "{line}");
         assert!(!sandbox.path("backups").exists(), "{command} made it");
     }
     assert!(fails(1, &["backup", "create", "--db", &sandbox.text("none"), &target]).contains("does not exist"));
     assert!(fails(1, &["backup", "create", "--db", &db, "gopher://x/y"]).contains("gopher"));
     assert!(fails(2, &["backup", "create", "--db", &db]).contains("esker backup"));
+    fails(2, &["backup", "create", "--db", &db, "file://elsewhere/new"]);
+    // A path and its URL mean the same.
+    let url = format!("file://{}", sandbox.text("by%20url"));
+    assert!(ok(&["backup", "create", "--db", &db, &url]).starts_with("backup 1: "));
+    assert!(sandbox.path("by url/log").exists());
     fails(2, &["backup", "prune", "--older-than", "30", &target]);
     fails(2, &["backup", "create", "--db", &db, "--parallel", "0", &target]);
     assert_eq!(common::run(&["backup"]).status.code(), Some(2));
@@ -170,4 +178,39 @@ fn an_interruption_leaves_no_half_of_a_backup() {
     assert!(ok(&["backup", "verify", &target]).starts_with("no damage: 1 backups, "));
     assert!(!sandbox.path("db.backup-source").exists());
     assert!(ok(&["backup", "create", "--db", &db, &target]).starts_with("backup 2: "));
+}
+
+/// Seen: success was reported of a backup in the memory of the command; a target in the directory
+/// of the database; one made of another database; and a second database in the target of the first.
+#[test]
+fn what_must_not_be_a_target_is_refused() {
+    let sandbox = Sandbox::new("backup-targets");
+    let (db, target) = database(&sandbox, 100);
+    for command in [&["create", "--db", &db][..], &["list"], &["verify"]] {
+        for memory in ["memory:///", "MEMORY:///x"] {
+            let line = fails(2, &[&["backup"][..], command, &[memory]].concat());
+            assert!(line.contains("gone when the command ends"), "{line}");
+        }
+    }
+    let inside = format!("{db}/new/inside");
+    for name in [inside.clone(), format!("file://{inside}")] {
+        let line = fails(1, &["backup", "create", "--db", &db, &name]);
+        assert!(line.contains("in the directory of the database"), "{line}");
+    }
+    assert!(!sandbox.path("db/new").exists());
+    let other = sandbox.text("other");
+    ok_with_input(&["load", "--db", &other], lines("other", 900).as_bytes());
+    let before = files(&sandbox.path("other"));
+    let line = fails(1, &["backup", "create", "--db", &db, &other]);
+    assert!(line.contains("holds something else than backups"), "{line}");
+    assert_eq!(files(&sandbox.path("other")), before);
+
+    ok(&["backup", "create", "--db", &db, &target]);
+    let line = fails(1, &["backup", "create", "--db", &other, &target]);
+    assert!(line.contains("give --any-database") && !line.contains("Create::"), "{line}");
+    ok(&["backup", "create", "--db", &other, "--any-database", &target]);
+    let listed = ok(&["backup", "list", "--json", &target]);
+    let databases: Vec<serde_json::Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(databases[0]["database"].as_str().unwrap().ends_with("db"), "{listed}");
+    assert!(databases[1]["database"].as_str().unwrap().ends_with("other"), "{listed}");
 }

@@ -166,8 +166,35 @@ fn raw_lines_and_csv() {
     let arguments = ["load", "--db", db, "--csv", "--batch", "1"];
     let line = failed(1, &arguments, &run_with_input(&arguments, b"a,b\n1,2\n3\n"));
     assert!(line.contains("line 3 of") && line.contains("only 1 fields"), "{line}");
+    // Seen: loaded as `a`.
+    let line = failed(1, &arguments, &run_with_input(&arguments, b"a,b\n1,2\n3,4,5\n"));
+    assert!(line.contains("line 3 of") && line.contains("has 3 fields, and the first one 2"), "{line}");
+    // Seen: the first of them was taken.
+    let arguments = ["load", "--db", db, "--csv", "--key", "a", "--value", "b"];
+    let line = failed(1, &arguments, &run_with_input(&arguments, b"a,b,b\n1,2,3\n"));
+    assert!(line.contains("more than one column \"b\""), "{line}");
+    ok_with_input(&["load", "--db", db, "--csv", "--key", "a", "--value", "3"], b"a,b,b\n1,2,3\n");
+    assert_eq!(ok(&["get", "--db", db, "1"]), "3\n");
     fails(2, &["load", "--db", db, "--csv", "--json"]);
     fails(2, &["load", "--db", db, "--key", "id"]);
+}
+
+/// Seen: "5" was stored as one byte, and a scan of numbers ended with an error.
+#[test]
+fn numbers_are_loaded_as_numbers() {
+    let sandbox = Sandbox::new("load-numbers");
+    let db = &sandbox.text("db");
+    let add = ["--merge-operator", "uint64add", "--as", "u64"];
+    ok_with_input(&[&["load", "--db", db, "--csv"][..], &add].concat(), b"page,hits\na,5\nb,70\n");
+    ok_with_input(&[&["load", "--db", db][..], &add].concat(), b"c\t9\n");
+    ok(&["merge", "--db", db, "a", "1"]);
+    assert_eq!(ok(&["scan", "--db", db, "--as", "u64"]), "a\t6\nb\t70\nc\t9\n");
+    let arguments = ["load", "--db", db, "--csv", "--as", "i64"];
+    ok_with_input(&arguments, b"k,v\nd,-3\n");
+    assert_eq!(ok(&["get", "--db", db, "--as", "i64", "d"]), "-3\n");
+    let line = failed(1, &arguments, &run_with_input(&arguments, b"k,v\ne,many\n"));
+    assert!(line.contains("line 2 of") && line.contains("\"many\" is not a whole number"), "{line}");
+    fails(2, &["load", "--db", db, "--json", "--as", "u64"]);
 }
 
 /// A copy in another order would be another keyspace.

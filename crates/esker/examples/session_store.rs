@@ -10,6 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often a change is tried again that met another one of the same session.
+const ATTEMPTS: usize = 10;
 
 /// The two keyspaces, in which entries expire alike.
 struct Sessions {
@@ -29,13 +31,16 @@ impl Sessions {
 
     /// Begins a session. False if the token is taken.
     fn begin(&self, token: &str, user: &str) -> esker::Result<bool> {
-        // Of two that come with the same token at the same time, one gets it.
-        let synced = WriteOptions::new().sync(true);
-        if self.users.put_if_absent_with(token, user, &synced)?.is_some() {
-            return Ok(false);
-        }
-        self.index.put(format!("{user}/{token}"), "")?;
-        Ok(true)
+        // Of two that come with the same token at the same time, one gets it. Session and entry are
+        // one write: after a crash there is none without the other.
+        self.db.transact_with(ATTEMPTS, &WriteOptions::new().sync(true), |transaction| {
+            let is_free = transaction.get(&self.users, token)?.is_none();
+            if is_free {
+                transaction.put(&self.users, token, user)?;
+                transaction.put(&self.index, format!("{user}/{token}"), "")?;
+            }
+            Ok(is_free)
+        })
     }
 
     /// The user of a session, which lives half an hour longer for it.
@@ -60,9 +65,12 @@ impl Sessions {
     /// Ends a session; whether there was one.
     fn end(&self, token: &str) -> esker::Result<bool> {
         // Of two that end it at the same time, one is told so.
-        let Some(user) = self.users.take(token)? else { return Ok(false) };
-        self.index.delete([&user[..], b"/", token.as_bytes()].concat())?;
-        Ok(true)
+        self.db.transact(ATTEMPTS, |transaction| {
+            let Some(user) = transaction.get(&self.users, token)? else { return Ok(false) };
+            transaction.delete(&self.users, token)?;
+            transaction.delete(&self.index, [&user[..], b"/", token.as_bytes()].concat())?;
+            Ok(true)
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Files that are backed up, and what is expected of a target.
 
 use super::store::{Plan, Planned};
-use crate::create::{About, create};
+use crate::create::create;
 use crate::log::LogReader;
 use crate::moving::LocalFile;
+use crate::origin::About;
 use crate::record::{BackupRecord, Record, decode};
 use crate::restore::restore;
 use crate::store::Store;
@@ -124,7 +125,15 @@ impl World {
 }
 
 pub fn about(version: u64) -> About {
-    About { time_ms: version, sequence: version, keyspaces: vec!["default".into()] }
+    About {
+        time_ms: version,
+        sequence: version,
+        keyspaces: vec!["default".into()],
+        directory: "/data".into(),
+        // Versions come in any order here.
+        newest_before: 0,
+        any_database: false,
+    }
 }
 
 /// No retries, and parts of a few bytes.

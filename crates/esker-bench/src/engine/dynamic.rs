@@ -87,9 +87,16 @@ pub fn load<A: CApi>(spec: &'static LibrarySpec<A>, given: Option<&Path>) -> Res
     }
     let found = failure.map(|f| format!(" ({f})")).unwrap_or_default();
     Err(EngineError(format!(
-        "{0}: library not found{found}; run scripts/peers, or install {1}, or give --lib {0}=PATH",
-        spec.engine, spec.install
+        "{}: library not found{found}; run scripts/peers, or install {}, or give {}",
+        spec.engine,
+        spec.install,
+        library_option(spec.engine)
     )))
+}
+
+/// The option of the benchmarks that names the library of an engine.
+pub fn library_option(engine: &str) -> String {
+    format!("--lib {engine}=PATH")
 }
 
 fn candidates<A>(spec: &LibrarySpec<A>, given: Option<&Path>) -> Vec<PathBuf> {

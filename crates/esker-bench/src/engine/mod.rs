@@ -7,7 +7,7 @@
 
 mod counting;
 pub(crate) mod device;
-mod dynamic;
+pub(crate) mod dynamic;
 pub mod esker;
 pub(crate) mod fjall;
 mod kyoto;

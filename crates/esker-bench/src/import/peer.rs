@@ -2,6 +2,7 @@
 //! nothing: they replay their log and may compact, as when their own program opens them.
 
 use super::source::{Place, Source, Take, not_a_database, read, refuse_table};
+use crate::engine::dynamic::library_option;
 use crate::engine::{EngineError, EngineOptions, Opened, Result, registry};
 use std::path::Path;
 
@@ -13,7 +14,10 @@ pub fn open(name: &str, place: &Place) -> Result<Box<dyn Source>> {
     check_directory(name, &place.path)?;
     let options = EngineOptions { merge_operator: None, ..EngineOptions::default() };
     let kind = registry::find(name)?;
-    Ok(Box::new(Peer((kind.open)(&place.path, &options, place.library.as_deref())?)))
+    let opened = (kind.open)(&place.path, &options, place.library.as_deref());
+    // The import has an option of its own for it.
+    let opened = opened.map_err(|error| EngineError(error.0.replace(&library_option(name), "--library PATH")))?;
+    Ok(Box::new(Peer(opened)))
 }
 
 /// Both create what is not there, and RocksDB converts what LevelDB wrote.

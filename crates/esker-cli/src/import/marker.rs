@@ -6,8 +6,19 @@ use crate::text::Form;
 use esker::{Batch, Db, Keyspace};
 use serde_json::{Value, json};
 
-/// The keyspace of markers: the key is the name of the keyspace that is imported into.
+/// The keyspace of markers: the key is the name of the keyspace that is imported into. It is there
+/// while an import is not complete.
 const MARKERS: &str = "import progress";
+
+/// Refuses the keyspace of markers itself.
+pub fn refuse_markers(keyspace: &str) -> Result<(), Failure> {
+    match keyspace {
+        MARKERS => Err(Failure::Usage(format!(
+            "keyspace {MARKERS:?} says how far imports are; import into another one, named with --keyspace"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// The marker of one import.
 pub struct Marker {
@@ -23,14 +34,17 @@ pub struct Marker {
 impl Marker {
     /// That of an earlier run of the same import, or a new one for an empty keyspace.
     pub fn find(db: &Db, keyspace: &Keyspace, source: String) -> Result<Marker, Failure> {
-        let markers = db.keyspace(MARKERS, Default::default())?;
         let name = keyspace.name().to_string();
-        let mut marker = Marker { markers, name, source, pairs: 0, last: None };
-        if let Some(kept) = marker.markers.get(&marker.name)? {
-            marker.read(&kept)?;
-        } else if keyspace.first()?.is_some() {
-            let what = format!("keyspace {:?} holds something already", marker.name);
+        let is_there = db.keyspaces().iter().any(|name| name == MARKERS);
+        let kept = if is_there { db.existing_keyspace(MARKERS)?.get(&name)? } else { None };
+        if kept.is_none() && keyspace.first()?.is_some() {
+            let what = format!("keyspace {name:?} holds something already");
             return Err(Failure::Operation(format!("{what}; import into another one, named with --keyspace")));
+        }
+        let markers = db.keyspace(MARKERS, Default::default())?;
+        let mut marker = Marker { markers, name, source, pairs: 0, last: None };
+        if let Some(kept) = kept {
+            marker.read(&kept)?;
         }
         Ok(marker)
     }
@@ -59,8 +73,12 @@ impl Marker {
         Ok(batch.put(&self.markers, &self.name, kept.to_string())?)
     }
 
-    /// Removes it: the import is complete and verified.
-    pub fn forget(&self) -> Result<(), Failure> {
-        Ok(self.markers.delete(&self.name)?)
+    /// Removes it: the import is complete and verified. The keyspace goes with the last one.
+    pub fn forget(&self, db: &Db) -> Result<(), Failure> {
+        self.markers.delete(&self.name)?;
+        if self.markers.first()?.is_none() {
+            db.drop_keyspace(MARKERS)?;
+        }
+        Ok(())
     }
 }

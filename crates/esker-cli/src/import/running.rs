@@ -19,6 +19,7 @@ impl Import {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         let started = Instant::now();
+        marker::refuse_markers(&self.keyspace)?;
         // Before the database is created: a wrong path leaves nothing behind.
         let mut source = esker_bench::import::open(&self.from, &self.place()).map_err(source_error::refused)?;
         let db = open::or_create(&self.database.db)?;
@@ -58,7 +59,7 @@ impl Import {
             return Ok(End::Unfinished(copying.marker.pairs));
         }
         let sum = verifying::verify(source, &keyspace, copying.marker.pairs)?;
-        copying.marker.forget()?;
+        copying.marker.forget(db)?;
         db.sync()?;
         Ok(End::Verified(sum))
     }

@@ -2,29 +2,40 @@
 
 use crate::arguments::ValueType;
 use crate::failure::{Failure, one_line};
-use crate::keyspaces::keyspace_json;
+use crate::keyspaces::{Change, keyspace_json};
 use crate::output::Output;
 use crate::record::{self, Shown};
+use crate::stats::stats_json;
 use crate::text::Form;
-use esker::{Db, Keyspace, Slice};
+use crate::{duration, expiry, settings};
+use clap::Parser;
+use clap::error::ErrorKind;
+use esker::{Db, Expiry, Keyspace, Slice, WriteOptions};
 use std::ffi::OsStr;
+use std::io::{self, Write as _};
 
-const HELP: &str = "\
-get KEY                 the value of a key
-put KEY VALUE           set it
-delete KEY              remove a key
-merge KEY OPERAND       combine, by the keyspace's merge operator
-scan [PREFIX [LIMIT]]   keys and values in order; 20 of them, unless another limit is given
-count [PREFIX]          how many keys there are
-stats                   sizes, shape and health
-keyspaces               what is in the database
-use KEYSPACE            read and write another keyspace
-help, quit              this list; the end
-Words are separated by spaces, and \"...\" is one word. Keys and values are text, \\xNN is a byte; a number where the
-keyspace adds numbers (uint64add, int64add).";
+/// The commands: name, other words, what it does.
+const COMMANDS: [(&str, &str, &str); 12] = [
+    ("get", "KEY [--show-ttl]", "the value of a key, and how long it lives"),
+    ("put", "KEY VALUE [--ttl TIME]", "set it; an earlier time to live does not stay"),
+    ("delete", "KEY", "remove a key"),
+    ("merge", "KEY OPERAND", "combine, by the keyspace's merge operator"),
+    ("scan", "[PREFIX [LIMIT]] [--show-ttl]", "keys and values in order, 20 unless another limit is given"),
+    ("count", "[PREFIX]", "how many keys there are"),
+    ("stats", "", "sizes, shape and health"),
+    ("keyspaces", "", "what is in the database"),
+    ("keyspaces", "COMMAND ...", "create, set, rename, clear or drop one; see `keyspaces --help`"),
+    ("use", "KEYSPACE", "read and write another keyspace"),
+    ("help", "", "this list"),
+    ("quit", "", "the end"),
+];
+const HELP_END: &str = "\
+Words are separated by spaces, and \"...\" is one word. Keys and values are text, \\xNN is a byte; a
+number where the keyspace adds numbers (uint64add, int64add).";
 
 /// So many lines fit on a screen.
 const SCAN_LIMIT: u64 = 20;
+const SHOW_TTL: &str = "--show-ttl";
 
 /// Whether to go on.
 pub enum Outcome {
@@ -62,30 +73,37 @@ impl<'a> Session<'a> {
             [] => {}
             [word, ..] if word.starts_with('#') => {}
             ["quit" | "exit"] => return Ok(Outcome::Quit),
-            ["help"] => output.line(HELP)?,
-            ["get", key] => self.get(key, &mut output)?,
-            ["put", key, value] => {
-                let (keyspace, key) = (self.keyspace()?, self.bytes(key)?);
-                let value = self.value(&keyspace, value)?;
-                keyspace.put(key, value)?;
-            }
+            ["help"] => output.line(&help())?,
+            ["get", key] => self.get(key, false, &mut output)?,
+            ["get", key, SHOW_TTL] => self.get(key, true, &mut output)?,
+            ["put", key, value] => self.put(key, value, None)?,
+            ["put", key, value, "--ttl", ttl] => self.put(key, value, Some(ttl))?,
             ["merge", key, operand] => {
                 let (keyspace, key) = (self.keyspace()?, self.bytes(key)?);
+                settings::require_merge_operator(&keyspace)?;
                 let operand = self.value(&keyspace, operand)?;
                 keyspace.merge(key, operand)?;
             }
             ["delete", key] => self.keyspace()?.delete(self.bytes(key)?)?,
-            ["scan"] => self.scan("", SCAN_LIMIT, &mut output)?,
-            ["scan", prefix] => self.scan(prefix, SCAN_LIMIT, &mut output)?,
-            ["scan", prefix, limit] => {
-                let limit = limit.parse().map_err(|_| Failure::Usage(format!("the limit {limit:?} is no number")))?;
-                self.scan(prefix, limit, &mut output)?;
-            }
+            ["scan", ref rest @ .., SHOW_TTL] if rest.len() < 3 => self.scan(rest, true, &mut output)?,
+            ["scan", ref rest @ ..] if rest.len() < 3 => self.scan(rest, false, &mut output)?,
             ["count"] => self.count("", &mut output)?,
             ["count", prefix] => self.count(prefix, &mut output)?,
-            ["stats"] => output.line(self.db.stats().to_string().trim_end())?,
+            ["stats"] => {
+                let stats = self.db.stats();
+                output.line(&match self.json {
+                    true => stats_json(&stats, &self.db.health()).to_string(),
+                    false => stats.to_string().trim_end().to_owned(),
+                })?;
+            }
             ["keyspaces"] => self.keyspaces(&mut output)?,
+            ["keyspaces", ref change @ ..] => self.change(change, &mut output)?,
             ["use", name] => {
+                if !self.db.keyspaces().iter().any(|existing| existing == name) {
+                    return Err(Failure::Operation(format!(
+                        "there is no keyspace {name:?}; `keyspaces create {name:?}` makes it"
+                    )));
+                }
                 self.db.existing_keyspace(name)?;
                 self.keyspace = name.to_owned();
             }
@@ -126,9 +144,11 @@ impl<'a> Session<'a> {
         number.map_or(Shown::Bytes(value), Shown::Number)
     }
 
-    fn get(&self, key: &str, output: &mut Output) -> Result<(), Failure> {
+    fn get(&self, key: &str, show_ttl: bool, output: &mut Output) -> Result<(), Failure> {
         let (keyspace, key) = (self.keyspace()?, self.bytes(key)?);
-        let Some(value) = keyspace.get(&key)? else {
+        // Value and expiry of one moment.
+        let snapshot = self.db.snapshot();
+        let Some(value) = snapshot.get(&keyspace, &key)? else {
             return Err(Failure::Operation(format!("not found: {}; see `scan`", self.form.encode(&key))));
         };
         let shown = self.shown(&keyspace, &key, &value);
@@ -137,12 +157,43 @@ impl<'a> Session<'a> {
             true => record::write_json(&mut line, None, &key, Some(shown), self.form),
             false => record::write_value(&mut line, shown, self.form),
         }
+        if let Some(expiry) = snapshot.expires_at(&keyspace, &key)?.filter(|_| show_ttl) {
+            expiry::append(&mut line, expiry, self.json);
+        }
         output.line(&line)
     }
 
-    fn scan(&self, prefix: &str, limit: u64, output: &mut Output) -> Result<(), Failure> {
+    fn put(&self, key: &str, value: &str, ttl: Option<&str>) -> Result<(), Failure> {
+        let (keyspace, key) = (self.keyspace()?, self.bytes(key)?);
+        let value = self.value(&keyspace, value)?;
+        if let Some(ttl) = ttl {
+            settings::require_ttl(&keyspace)?;
+            let ttl = duration::time_to_live(ttl);
+            let ttl = ttl.map_err(|problem| Failure::Usage(format!("the time to live: {problem}")))?;
+            return Ok(keyspace.put_with(&key, value, &WriteOptions::new().ttl(ttl))?);
+        }
+        let before = keyspace.expires_at(&key)?;
+        keyspace.put(&key, value)?;
+        if let Some(Expiry::At(_)) = before
+            && let Some(Expiry::Never) = keyspace.expires_at(&key)?
+        {
+            let key = self.form.encode(&key);
+            let told = "had a time to live, and has none now; `put KEY VALUE --ttl TIME` gives it one";
+            let _ = writeln!(io::stderr(), "esker: {key} {told}");
+        }
+        Ok(())
+    }
+
+    /// `rest`: a prefix and a limit, or none.
+    fn scan(&self, rest: &[&str], show_ttl: bool, output: &mut Output) -> Result<(), Failure> {
+        let prefix = self.bytes(rest.first().unwrap_or(&""))?;
+        let limit = match rest.get(1) {
+            Some(limit) => limit.parse().map_err(|_| Failure::Usage(format!("the limit {limit:?} is no number")))?,
+            None => SCAN_LIMIT,
+        };
         let keyspace = self.keyspace()?;
-        let mut pairs = keyspace.prefix(self.bytes(prefix)?);
+        let snapshot = self.db.snapshot();
+        let mut pairs = snapshot.prefix(&keyspace, prefix);
         let mut line = String::new();
         for _ in 0..limit {
             let Some(pair) = pairs.next() else { return Ok(()) };
@@ -153,6 +204,9 @@ impl<'a> Session<'a> {
                 true => record::write_json(&mut line, None, &key, shown, self.form),
                 false => record::write_tsv(&mut line, &key, shown, self.form),
             }
+            if show_ttl && let Some(expiry) = snapshot.expires_at(&keyspace, &key)? {
+                expiry::append(&mut line, expiry, self.json);
+            }
             output.line(&line)?;
         }
         Ok(())
@@ -162,6 +216,21 @@ impl<'a> Session<'a> {
         let keys = self.keyspace()?.prefix(self.bytes(prefix)?).keys();
         let count = keys.into_iter().try_fold(0u64, |count, key| key.map(|_| count + 1))?;
         output.line(&if self.json { format!(r#"{{"count":{count}}}"#) } else { count.to_string() })
+    }
+
+    /// What changes a keyspace, or shows how.
+    fn change(&mut self, words: &[&str], output: &mut Output) -> Result<(), Failure> {
+        let line = match KeyspacesLine::try_parse_from(words) {
+            Ok(line) => line,
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => return output.line(error.to_string().trim_end()),
+            Err(error) => return Err(Failure::Usage(esker_usage::summary(&error.to_string(), "keyspaces"))),
+        };
+        let done = line.change.apply(self.db)?;
+        // The keyspace at hand keeps its new name.
+        if let Some(new) = done["to"].as_str().filter(|_| done["renamed"] == *self.keyspace) {
+            self.keyspace = new.to_owned();
+        }
+        if self.json { output.line(&done.to_string()) } else { Ok(()) }
     }
 
     fn keyspaces(&self, output: &mut Output) -> Result<(), Failure> {
@@ -175,12 +244,31 @@ impl<'a> Session<'a> {
     }
 }
 
+/// `esker keyspaces` with a command, from its words.
+#[derive(Parser)]
+#[command(name = "keyspaces", no_binary_name = true, disable_help_subcommand = true)]
+struct KeyspacesLine {
+    #[command(subcommand)]
+    change: Change,
+}
+
+/// The list of commands, in two columns.
+fn help() -> String {
+    let forms = COMMANDS.map(|(name, words, what)| (format!("{name} {words}"), what));
+    let width = forms.iter().map(|(form, _)| form.len()).max().unwrap_or(0);
+    let lines = forms.map(|(form, what)| format!("{form:width$}  {what}\n"));
+    lines.concat() + HELP_END
+}
+
 fn unknown(name: &str) -> String {
-    const COMMANDS: [&str; 10] =
-        ["get", "put", "delete", "merge", "scan", "count", "stats", "keyspaces", "use", "quit"];
-    match COMMANDS.contains(&name) {
-        true => format!("`{name}` takes other words; see `help`"),
-        false => format!("there is no command {name:?}; see `help`"),
+    let forms: Vec<String> = COMMANDS
+        .iter()
+        .filter(|(known, ..)| *known == name)
+        .map(|(known, words, _)| format!("`{}`", format!("{known} {words}").trim_end()))
+        .collect();
+    match forms.is_empty() {
+        true => format!("there is no command {name:?}; see `help`"),
+        false => format!("`{name}` takes other words: {}; see `help`", forms.join(" or ")),
     }
 }
 

@@ -120,8 +120,8 @@ fn a_restart_keeps_the_files_that_were_whole() {
     assert_eq!(send(&files, &follower).unwrap() + before, files.manifest().bytes());
 }
 
-/// Seen: a copy of a state that was receiving a snapshot, of which no file had arrived, did not open
-/// where the copy has no empty directories: "cannot list state/slot-1" (histories, seed 12303).
+/// Seen: a copy of a state that was receiving a snapshot, of which no file had arrived, did not
+/// open where the copy has no empty directories: "cannot list state/slot-1" (seed 12303).
 #[test]
 fn a_copy_without_the_empty_directory_of_a_snapshot_that_was_to_come_opens() {
     let expected = Expected::of(seed(24), 150);

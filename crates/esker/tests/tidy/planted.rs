@@ -352,6 +352,17 @@ fn a_public_item_without_an_example() {
             ("handle/more.rs", 8, "`b` can fail"),
         ],
     );
+    let texts = [
+        ("Cargo.toml", "[package]\n"),
+        ("src/lib.rs", "mod place;\npub use place::Target;\n"),
+        ("src/place.rs", "/// A.\npub struct Target;\n"),
+    ];
+    let texts = texts.map(|(path, text)| (format!("crates/esker-backup/{path}"), text.to_owned()));
+    let found = public::undocumented(&Workspace::new(texts.into_iter().collect()));
+    assert!(
+        matches!(&found[..], [one] if one.file == "crates/esker-backup/src/place.rs" && one.line == 2),
+        "{found:?}"
+    );
 }
 
 #[test]

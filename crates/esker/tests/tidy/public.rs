@@ -9,18 +9,23 @@ use crate::report::Violation;
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-const ROOT: &str = "crates/esker/src/";
+/// The crates whose whole interface is explained by examples.
+const ROOTS: [&str; 2] = ["crates/esker/src/", "crates/esker-backup/src/"];
 
-/// A name that users of the engine can write, and the path from the root of the crate below which
+/// A name that users of a crate can write, and the path from the root of the crate below which
 /// it is declared.
 type Export = (String, String);
 
 /// Every public item without an example, and every one that can fail and does not say how.
 pub fn undocumented(workspace: &Workspace) -> Vec<Violation> {
-    let exports = exports(workspace);
+    ROOTS.iter().flat_map(|root| undocumented_in(workspace, root)).collect()
+}
+
+fn undocumented_in(workspace: &Workspace, root: &str) -> Vec<Violation> {
+    let exports = exports(workspace, root);
     let mut found = Vec::new();
     for source in workspace.sources.values().filter(|source| !workspace.is_test_file(&source.path)) {
-        let Some(inside) = source.path.strip_prefix(ROOT) else { continue };
+        let Some(inside) = source.path.strip_prefix(root) else { continue };
         for index in 0..source.tokens.len() {
             for item in items(source, index, &|name, is_declaration| {
                 exports.iter().any(|(export, below)| {
@@ -38,7 +43,7 @@ pub fn undocumented(workspace: &Workspace) -> Vec<Violation> {
 
 /// How many public items there are.
 pub fn count(workspace: &Workspace) -> usize {
-    exports(workspace).len()
+    ROOTS.iter().map(|root| exports(workspace, root).len()).sum()
 }
 
 fn check(source: &Source, item: usize, found: &mut Vec<Violation>) {
@@ -133,9 +138,9 @@ fn members(source: &Source, index: usize, begins: &[&str]) -> Vec<usize> {
 }
 
 /// What `lib.rs` exports, by name or as a whole module.
-fn exports(workspace: &Workspace) -> Vec<Export> {
+fn exports(workspace: &Workspace, root: &str) -> Vec<Export> {
     let mut found = Vec::new();
-    let mut modules = vec![(format!("{ROOT}lib.rs"), String::new())];
+    let mut modules = vec![(format!("{root}lib.rs"), String::new())];
     while let Some((file, path)) = modules.pop() {
         let Some(source) = workspace.sources.get(&file) else { continue };
         for index in 0..source.tokens.len() {
@@ -147,8 +152,8 @@ fn exports(workspace: &Workspace) -> Vec<Export> {
                 "mod" if index >= 3 && source.word(index - 3) == "hidden" => {}
                 "mod" if source.word(index + 3) == ";" => {
                     let below = join(&path, source.word(index + 2));
-                    modules.push((format!("{ROOT}{below}.rs"), below.clone()));
-                    modules.push((format!("{ROOT}{below}/mod.rs"), below));
+                    modules.push((format!("{root}{below}.rs"), below.clone()));
+                    modules.push((format!("{root}{below}/mod.rs"), below));
                 }
                 "use" => found.extend(used(source, index + 2, &path)),
                 "struct" | "enum" | "trait" | "type" | "fn" => {
