@@ -65,6 +65,16 @@ pub struct SetTotals {
     pub seconds: f64,
 }
 
+impl SetTotals {
+    /// Adds a run that has ended just now.
+    fn add(&mut self, operations: u64, feed: FeedCounts, started: Instant) {
+        self.runs += 1;
+        self.operations += operations;
+        self.feed += feed;
+        self.seconds += started.elapsed().as_secs_f64();
+    }
+}
+
 impl Totals {
     /// What was read of changes, with all option sets.
     pub fn feed(&self) -> FeedCounts {
@@ -167,10 +177,7 @@ impl Campaign {
                         operations.fetch_add(count, Ordering::Relaxed);
                         let mut totals: MutexGuard<'_, Vec<SetTotals>> =
                             totals.lock().unwrap_or_else(PoisonError::into_inner);
-                        totals[index].runs += 1;
-                        totals[index].operations += count;
-                        totals[index].feed += counts;
-                        totals[index].seconds += started.elapsed().as_secs_f64();
+                        totals[index].add(count, counts, started);
                     }
                     Err(what) => {
                         if let Ok(mut failure) = failure.lock() {

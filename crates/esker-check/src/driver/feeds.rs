@@ -345,3 +345,46 @@ impl Feeds {
 fn keeps_all(retention: &ChangeRetention) -> bool {
     matches!(retention, ChangeRetention::Bytes(crate::feed::ALL_BYTES) | ChangeRetention::AsBefore)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::ALL_BYTES;
+    use std::time::Duration;
+
+    #[test]
+    fn an_event_is_told_once_with_numbers_of_its_own() -> esker::Result<()> {
+        let env = std::sync::Arc::new(esker::env::mem::MemEnv::new());
+        let options = esker::Options::default().env(env).keep_changes(ChangeRetention::Bytes(ALL_BYTES));
+        let db = esker::Db::open("data", options)?;
+        let names = db.keyspace("names", Default::default())?;
+        names.put("ada", "1815")?;
+        names.put("bob", "1923")?;
+        let batches = db.changes(0)?.collect::<esker::Result<Vec<_>>>()?;
+        let mut known = Known::default();
+        assert!(known.note(1, &batches[0]).is_ok() && known.note(3, &batches[1]).is_ok());
+        assert!(known.note(1, &batches[0]).is_ok(), "the same again");
+        assert!(known.note(1, &batches[1]).is_err(), "another one");
+        assert!(known.note(2, &batches[0]).is_err(), "the numbers of another event");
+        assert!(known.note(4, &batches[0]).is_err(), "numbers of before");
+        Ok(())
+    }
+
+    #[test]
+    fn only_what_an_opening_allowed_may_be_gone() {
+        let mut feeds = Feeds::new();
+        let mut open = |feeds: &mut Feeds, retention| {
+            feeds.retention = Some(retention);
+            feeds.note_opened(0);
+        };
+        open(&mut feeds, ChangeRetention::Bytes(ALL_BYTES));
+        assert!(feeds.may_be_gone(0, 1000, u64::MAX).is_err() && !feeds.gives_up());
+        open(&mut feeds, ChangeRetention::Bytes(4096));
+        assert!(feeds.may_be_gone(0, 1000, 4096).is_ok() && feeds.gives_up());
+        assert!(feeds.may_be_gone(0, 1000, 4095).is_err(), "too few bytes are left");
+        open(&mut feeds, ChangeRetention::Time(Duration::from_millis(10)));
+        assert!(feeds.may_be_gone(990, 1000, 0).is_ok());
+        assert!(feeds.may_be_gone(991, 1000, 0).is_err(), "too young");
+        assert!(feeds.note_oldest(7).is_ok() && feeds.note_oldest(6).is_err(), "what is gone does not come back");
+    }
+}
