@@ -194,7 +194,8 @@ impl Driver {
                     && found.ttl == lives(face.ttl)
             });
             // In the background the change may have been given up.
-            if !is_right && !(found.is_none() && self.feeds.gives_up()) {
+            let is_gone = found.is_none() && self.feeds.gives_up();
+            if !is_right && !is_gone {
                 return Err(format!("settings at {} are {found:?}, expected {face:?}", change.sequence));
             }
         }
