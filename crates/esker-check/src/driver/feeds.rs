@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn only_what_an_opening_allowed_may_be_gone() {
         let mut feeds = Feeds::new();
-        let mut open = |feeds: &mut Feeds, retention| {
+        let open = |feeds: &mut Feeds, retention| {
             feeds.retention = Some(retention);
             feeds.note_opened(0);
         };
