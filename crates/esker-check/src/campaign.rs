@@ -2,7 +2,7 @@
 
 use crate::Checked;
 use crate::cast::{Features, Role};
-use crate::driver::Driver;
+use crate::driver::{Driver, FeedCounts};
 use crate::generator::{Generator, Operation};
 use crate::operators::silence_panics_on_purpose;
 use crate::option_sets::{OPTION_SETS, OptionSet};
@@ -59,13 +59,34 @@ pub struct SetTotals {
     pub runs: u64,
     /// Operations.
     pub operations: u64,
+    /// What was read of changes.
+    pub feed: FeedCounts,
     /// Seconds of one worker.
     pub seconds: f64,
 }
 
+impl SetTotals {
+    /// Adds a run that has ended just now.
+    fn add(&mut self, operations: u64, feed: FeedCounts, started: Instant) {
+        self.runs += 1;
+        self.operations += operations;
+        self.feed += feed;
+        self.seconds += started.elapsed().as_secs_f64();
+    }
+}
+
+impl Totals {
+    /// What was read of changes, with all option sets.
+    pub fn feed(&self) -> FeedCounts {
+        let mut sum = FeedCounts::default();
+        self.option_sets.iter().for_each(|set| sum += set.feed);
+        sum
+    }
+}
+
 impl std::fmt::Display for SetTotals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let SetTotals { name, runs, operations, seconds } = self;
+        let SetTotals { name, runs, operations, seconds, .. } = self;
         let rate = *operations as f64 / seconds.max(1e-9);
         write!(f, "{name}: {runs} runs, {operations} operations, {rate:.0} per second of a worker")
     }
@@ -81,14 +102,14 @@ pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
 }
 
-/// Runs the operations on engine and model. The error says how many were right, and what the next
-/// one showed.
+/// Runs the operations on engine and model, and yields what was read of changes. The error says how
+/// many were right, and what the next one showed.
 pub fn run_operations(
     set: OptionSet,
     place: Place,
     cast: &[Role],
     operations: &[Operation],
-) -> Result<(), (usize, String)> {
+) -> Result<FeedCounts, (usize, String)> {
     let mut reached = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut driver = Driver::new(set, place, cast)?;
@@ -96,10 +117,10 @@ pub fn run_operations(
             driver.apply(operation)?;
             reached += 1;
         }
-        Ok(())
+        Ok(driver.feed_counts())
     }));
     match outcome {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(counts)) => Ok(counts),
         Ok(Err(what)) => Err((reached, what)),
         Err(payload) => Err((reached, format!("panic: {}", panic_text(payload)))),
     }
@@ -152,13 +173,11 @@ impl Campaign {
                 let started = Instant::now();
                 *own.lock().unwrap_or_else(PoisonError::into_inner) = Some((run, started));
                 match self.one_run(sets[index], run) {
-                    Ok(count) => {
+                    Ok((count, counts)) => {
                         operations.fetch_add(count, Ordering::Relaxed);
                         let mut totals: MutexGuard<'_, Vec<SetTotals>> =
                             totals.lock().unwrap_or_else(PoisonError::into_inner);
-                        totals[index].runs += 1;
-                        totals[index].operations += count;
-                        totals[index].seconds += started.elapsed().as_secs_f64();
+                        totals[index].add(count, counts, started);
                     }
                     Err(what) => {
                         if let Ok(mut failure) = failure.lock() {
@@ -195,14 +214,14 @@ impl Campaign {
         Ok(Totals { runs, operations: operations.into_inner(), option_sets })
     }
 
-    /// One run; the number of operations made.
-    fn one_run(&self, set: OptionSet, run: u64) -> Checked<u64> {
+    /// One run; the number of operations made, and what was read of changes.
+    fn one_run(&self, set: OptionSet, run: u64) -> Checked<(u64, FeedCounts)> {
         let seed = Random::derived(self.settings.seed, &[run]).next();
         let count = self.operations * set.length_percent / 100;
         let mut generator = Generator::new(seed, self.features);
         let operations = generator.operations(count);
         let cast = generator.cast();
-        let attempt = |operations: &[Operation]| -> Result<(), (usize, String)> {
+        let attempt = |operations: &[Operation]| -> Result<FeedCounts, (usize, String)> {
             if !set.on_disk {
                 return run_operations(set, Place::memory(), cast, operations);
             }
@@ -210,7 +229,10 @@ impl Campaign {
             let scratch = ScratchDirectory::new(&self.directory, &name).map_err(|error| (0, error.to_string()))?;
             run_operations(set, Place::Disk(scratch.path().join("db")), cast, operations)
         };
-        let Err((reached, what)) = attempt(&operations) else { return Ok(operations.len() as u64) };
+        let (reached, what) = match attempt(&operations) {
+            Ok(counts) => return Ok((operations.len() as u64, counts)),
+            Err(failed) => failed,
+        };
         let failing = &operations[..(reached + 1).min(operations.len())];
         let shortest = shrink(failing, Duration::from_secs(20), |list| attempt(list).is_err());
         let fails = |list: &[Operation]| attempt(list).is_err();

@@ -26,6 +26,10 @@ pub struct Features {
     pub orders: bool,
     /// `drops`: dropping keyspaces and creating them again.
     pub drops: bool,
+    /// `loads`: pairs that are loaded past the log.
+    pub loads: bool,
+    /// `changes`: changes are kept in some runs, and read, by followers too; watches.
+    pub changes: bool,
     /// `settings`: other names, operators and lives for keyspaces in use.
     pub settings: bool,
     /// `clock-back`: steps of the clock back. Off by default.
@@ -43,6 +47,8 @@ impl Features {
         transactions: true,
         orders: true,
         drops: true,
+        loads: true,
+        changes: true,
         settings: true,
         clock_back: false,
     };
@@ -59,6 +65,8 @@ impl Features {
                 "transactions" => &mut self.transactions,
                 "orders" => &mut self.orders,
                 "drops" => &mut self.drops,
+                "loads" => &mut self.loads,
+                "changes" => &mut self.changes,
                 "settings" => &mut self.settings,
                 "clock-back" => &mut self.clock_back,
                 _ => return Err(format!("there is no feature {name:?}")),
@@ -79,6 +87,8 @@ impl Features {
             ("transactions", self.transactions),
             ("orders", self.orders),
             ("drops", self.drops),
+            ("loads", self.loads),
+            ("changes", self.changes),
             ("settings", self.settings),
         ];
         let missing: Vec<&str> = named.iter().filter(|(_, on)| !on).map(|(name, _)| *name).collect();

@@ -52,9 +52,7 @@ pub fn told(db: &Db, lost: bool) -> Checked<esker::Result<Option<All>>> {
 impl All {
     /// Whether these are the first so many events of the journal, or the last of those.
     pub fn check(&self, journal: &Journal, end: usize) -> Checked<FeedReader> {
-        let is_told = |event: &&usize| journal.events[**event].told != Told::Nothing;
-        let events: Vec<usize> = (0..end).collect();
-        let told: Vec<usize> = events.iter().filter(is_told).copied().collect();
+        let told = journal.told_from(0, end);
         let mut reader = FeedReader::default();
         if self.some_are_gone && told.len() >= self.batches.len() {
             let first = told.get(told.len() - self.batches.len()).copied().unwrap_or(end);
@@ -104,6 +102,18 @@ impl FeedReader {
         self.next
     }
 
+    /// The event that it is told of next, or one before that which nobody is told of.
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// One to which everything before that event is known.
+    pub fn at(journal: &Journal, event: usize) -> FeedReader {
+        let mut reader = FeedReader::default();
+        reader.skip_to(journal, event);
+        reader
+    }
+
     /// Goes on from where the database was opened: the events up to that one are known from the
     /// database itself.
     pub fn skip_to(&mut self, journal: &Journal, event: usize) {
@@ -114,7 +124,7 @@ impl FeedReader {
 
     /// Passes what is told to nobody.
     fn pass_untold(&mut self, journal: &Journal, end: usize) {
-        while self.cursor < end && journal.events[self.cursor].told == Told::Nothing {
+        while self.cursor < end && !journal.events[self.cursor].told.is_told() {
             self.adopt(&journal.events[self.cursor]);
         }
     }
@@ -199,12 +209,12 @@ impl FeedReader {
             ChangeOperation::Merge { key, operand, expiry, is_first } => {
                 let existing = own.remove(&key[..]).filter(|_| !is_first);
                 let merged = match &existing {
-                    Some(Kept::Fails) => None,
+                    Some(Kept::Fails(_)) => None,
                     Some(Kept::Value(value, _)) => face.operator.combine(Some(value), operand).ok(),
                     None => face.operator.combine(None, operand).ok(),
                 };
                 let kept = match merged {
-                    None => Kept::Fails,
+                    None => Kept::Fails(milliseconds(expiry)),
                     Some(Some(value)) => Kept::Value(value.into(), milliseconds(expiry)),
                     Some(None) => return Ok(()),
                 };
@@ -224,7 +234,7 @@ impl FeedReader {
     fn compare(&self, face: &Face, after: &After, now: u64) -> Checked<()> {
         let nothing = Contents::new();
         let own = self.contents.get(&face.life).unwrap_or(&nothing);
-        let live = |kept: &&Kept| !matches!(kept, Kept::Value(_, expiry) if *expiry <= now);
+        let live = |kept: &&Kept| kept.is_live(now);
         let same = |key: &Arc<[u8]>, expected: Option<&Kept>| {
             let found = own.get(key).filter(live);
             if found == expected.filter(live) {

@@ -130,7 +130,8 @@ struct Model {
     /// What the runs may use besides: clock-back
     #[arg(long, default_value = "")]
     with: String,
-    /// What they may not use: ttl,ranges,operators,custom,maintenance,transactions,orders,drops
+    /// What they may not use: ttl,ranges,operators,custom,maintenance,transactions,orders,drops,
+    /// loads,changes,settings
     #[arg(long, default_value = "")]
     without: String,
     /// Where databases on a real disk go
@@ -273,6 +274,7 @@ fn model(given: Model) -> Checked<()> {
         println!("  {set}");
     }
     let seconds = settings.elapsed_seconds();
+    println!("  {}", totals.feed());
     println!(
         "model: seed {}, {} runs, {} operations, {} option sets, {seconds:.0} s, {:.0} operations/s: no difference",
         settings.seed,

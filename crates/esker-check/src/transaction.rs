@@ -8,7 +8,7 @@
 use crate::Checked;
 use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
 use crate::generator::TransactionStep;
-use crate::model::{Change, Entry, Life, Model, Span, Ttl, Write};
+use crate::model::{Change, Entry, Life, Model, Span, Told, Ttl, Write};
 use crate::state::{Durability, drop_and_create, shown, write_batch, write_one};
 use esker::{Db, Error, Keyspace, KeyspaceOptions, Transaction};
 use std::ops::Bound;
@@ -180,6 +180,7 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
     match (transaction.commit(), footprint.fate(model), footprint.meets_a_drop(model)) {
         (Ok(()), Fate::Commits | Fate::Either, Fate::Commits | Fate::Either) => {
             model.commit(&footprint.own);
+            model.retell(|told| if let Told::Batch(writes) = told { Told::Transaction(writes) } else { told });
             Ok(())
         }
         (Err(Error::Conflict { .. }), Fate::Conflicts | Fate::Either, _) => Ok(()),

@@ -22,6 +22,7 @@ impl Driver {
         if *opened.keyspaces[keyspace].name() != *after || names.contains(&before) || !names.contains(&after) {
             return Err(failed(format!("{names:?}")));
         }
+        self.world.model.rename(keyspace, &after);
         Ok(())
     }
 

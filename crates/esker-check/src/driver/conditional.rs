@@ -75,8 +75,7 @@ impl Driver {
         compare_answer(&right, answer).map_err(|what| format!("at {}: {what}", shown(key)))?;
         if goes_ahead {
             self.world.model.commit(&[write]);
-            self.unlogged |= durability == Durability::Unlogged;
-            self.forget();
+            self.note_commit(durability);
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! Runs operations on an engine and on the model, and compares every answer.
 
 mod altering;
+mod changes;
 mod conditional;
 mod dropping;
+mod feeds;
 mod open;
 mod read;
 mod scan;
@@ -13,12 +15,14 @@ use crate::Checked;
 use crate::answer::compare_entry;
 use crate::cast::Role;
 use crate::generator::{Operation, SLOTS, Source, TransactionStep};
-use crate::model::{At, Change, Model, Write};
+use crate::model::{At, Change, Life, Model, Write};
 use crate::option_sets::OptionSet;
 use crate::simulated::Place;
 use crate::state::{Durability, write_batch, write_one};
 use crate::transaction::{self, Stage};
 use esker::{Error, ManualClock, Snapshot, StallPolicy, WriteOptions};
+pub use feeds::FeedCounts;
+use feeds::Feeds;
 use open::Opened;
 use scan::{OpenCursor, OpenIterator};
 use std::sync::Arc;
@@ -41,6 +45,7 @@ pub struct Driver {
     snapshots: [Option<(Snapshot, At)>; SLOTS],
     cursors: [Option<OpenCursor>; SLOTS],
     iterators: [Option<OpenIterator>; SLOTS],
+    feeds: Feeds,
     /// Whether anything written without log has not been flushed yet.
     unlogged: bool,
     checkpoints: usize,
@@ -67,6 +72,7 @@ impl Driver {
             snapshots: Default::default(),
             cursors: Default::default(),
             iterators: Default::default(),
+            feeds: Feeds::new(),
             unlogged: false,
             checkpoints: 0,
             commits: 0,
@@ -75,6 +81,11 @@ impl Driver {
         driver.world.model.set_now(START_MS);
         driver.open()?;
         Ok(driver)
+    }
+
+    /// What was read of changes so far.
+    pub fn feed_counts(&self) -> FeedCounts {
+        self.feeds.counts
     }
 
     fn opened(&self) -> Checked<&Opened> {
@@ -88,6 +99,8 @@ impl Driver {
             Operation::Batch(writes, durability) => self.write(writes, *durability, true),
             Operation::OnValue(write, expected, durability) => self.write_on_value(write, *expected, *durability),
             Operation::PopFirst(keyspace) => self.pop_first(*keyspace),
+            Operation::Load(keyspace, pairs) => self.load(*keyspace, pairs),
+            Operation::Feed(operation) => self.feed(operation),
             Operation::Get(source, key) => self.reader(*source)?.get(key),
             Operation::Contains(source, key) => self.reader(*source)?.contains_key(key),
             Operation::End(source, first) => self.reader(*source)?.end(*first),
@@ -172,9 +185,14 @@ impl Driver {
         match outcome {
             Ok(()) if refused => Err("a write that must be refused was accepted".to_string()),
             Ok(()) => {
+                // Some calls take no options.
+                let is_plain = |write: &Write| {
+                    let is_set = matches!(write.life, Life::Until(_));
+                    !is_set && !matches!(write.change, Change::Expire | Change::DeletePrefix(_))
+                };
+                let takes_options = batch || writes.iter().all(is_plain);
                 self.world.model.commit(&writes);
-                self.unlogged |= durability == Durability::Unlogged;
-                self.forget();
+                self.note_commit(if takes_options { durability } else { Durability::Async });
                 Ok(())
             }
             Err(Error::WriteStalled { .. }) => Ok(()),
@@ -197,6 +215,25 @@ impl Driver {
             self.forget();
         }
         Ok(())
+    }
+
+    /// Notes how safe what was just committed is.
+    fn note_commit(&mut self, durability: Durability) {
+        match durability {
+            Durability::Async => {}
+            // One that comes to nothing need not sync.
+            Durability::Sync => {
+                let last = self.world.model.journal().and_then(|journal| journal.events.last());
+                if last.is_some_and(|last| last.told.is_told()) {
+                    self.feeds.note_durable(self.events());
+                }
+            }
+            Durability::Unlogged => {
+                self.note_unlogged();
+                self.unlogged = true;
+            }
+        }
+        self.forget();
     }
 
     /// Keeps the model small.

@@ -10,14 +10,19 @@ use esker::{CheckpointMode, Db, Error, Options};
 use std::path::PathBuf;
 
 impl Driver {
-    fn options(&self) -> Options {
-        self.place.attach(self.set.options()).clock(self.clock.clone())
+    pub(super) fn options(&self) -> Options {
+        let options = self.place.attach(self.set.options()).clock(self.clock.clone());
+        match self.feeds.retention {
+            Some(retention) => options.keep_changes(retention),
+            None => options,
+        }
     }
 
     pub(super) fn open(&mut self) -> Checked<()> {
         let db = Db::open(self.place.path(), self.options()).map_err(|error| format!("open failed: {error}"))?;
         self.opened = Some(Opened::new(db, &self.world, self.openings)?);
         self.openings += 1;
+        self.feeds.note_opened(self.events());
         Ok(())
     }
 
@@ -58,6 +63,8 @@ impl Driver {
                     drop(keyspaces);
                     db.close().map_err(failed)?;
                 }
+                self.feeds.check_closed()?;
+                self.feeds.end_process();
                 self.unlogged = false;
                 self.world.supplied = *supplied;
                 self.open()?;
@@ -68,12 +75,13 @@ impl Driver {
         }
         if matches!(operation, Operation::Flush | Operation::Compact) {
             self.unlogged = false;
+            self.feeds.note_durable(self.events());
         }
         Ok(())
     }
 
     /// What was written without log is only where it should be after a flush.
-    fn flush_unlogged(&mut self) -> Checked<()> {
+    pub(super) fn flush_unlogged(&mut self) -> Checked<()> {
         if self.unlogged {
             self.opened()?.db.flush().map_err(|error| format!("flush failed: {error}"))?;
             self.unlogged = false;
@@ -89,7 +97,12 @@ impl Driver {
             Place::Memory(env) if kill => Place::Memory(env.kill()),
             place => place.clone(),
         };
+        if kill && matches!(place, Place::Memory(_)) {
+            // Its files are those of before.
+            self.feeds.followed = None;
+        }
         self.drop_readers();
+        self.feeds.end_process();
         self.opened = None;
         self.place = place;
         self.open()?;
@@ -101,7 +114,8 @@ impl Driver {
         let db = Db::open_read_only(self.place.path(), self.options())
             .map_err(|error| format!("it does not open beside the writer: {error}"))?;
         let beside = Opened::new(db, &self.world, self.openings - 1)?;
-        compare_all(&beside, &self.world).map_err(|what| format!("beside the writer: {what}"))
+        compare_all(&beside, &self.world).map_err(|what| format!("beside the writer: {what}"))?;
+        self.read_changes_beside(&beside.db).map_err(|what| format!("beside the writer: {what}"))
     }
 
     fn checkpoint(&mut self) -> Checked<()> {
@@ -115,6 +129,12 @@ impl Driver {
         let db = Db::open(&path, self.options()).map_err(|error| format!("the checkpoint does not open: {error}"))?;
         let copy = Opened::new(db, &self.world, self.openings - 1)?;
         compare_all(&copy, &self.world).map_err(|what| format!("the checkpoint differs: {what}"))?;
+        // It keeps no changes from before.
+        if let Ok(mut changes) = copy.db.changes(0)
+            && let Some(found) = changes.next()
+        {
+            return Err(format!("the checkpoint has changes: {found:?}"));
+        }
         drop(copy);
         if let Place::Disk(_) = &self.place {
             std::fs::remove_dir_all(&path).map_err(|error| format!("cannot remove the checkpoint: {error}"))?;
@@ -141,5 +161,6 @@ impl Driver {
         self.world.model.set_now(then);
         self.latest_ms = self.latest_ms.max(then);
         self.world.back = then < self.latest_ms;
+        self.feeds.was_back |= self.world.back;
     }
 }

@@ -1,12 +1,14 @@
 //! Random operations, wholly determined by a seed.
 
 mod content;
+mod feed;
 mod operation;
 
 use crate::cast::{self, Features, Role};
 use crate::model::{Change, LONGEST_KEY, Life, ORDERS, Operator, Order, Span, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
+pub use feed::{FeedOperation, Start};
 pub use operation::{Expected, Move, Operation, SLOTS, Source, Tick, TransactionStep};
 use std::ops::Bound;
 
@@ -21,6 +23,8 @@ struct Shares {
     transaction_permille: usize,
     drop_permille: usize,
     settings_permille: usize,
+    load_permille: usize,
+    feed_permille: usize,
 }
 
 /// Makes the operations of one run.
@@ -60,6 +64,8 @@ impl Generator {
         let transaction_permille = if features.transactions { [0, 5, 40][random.below(3)] } else { 0 };
         let drop_permille = if features.drops { [0, 4, 15][random.below(3)] } else { 0 };
         let settings_permille = if features.settings { [0, 3, 12][random.below(3)] } else { 0 };
+        let load_permille = if features.loads { [0, 2, 6][random.below(3)] } else { 0 };
+        let feed_permille = if features.changes { [0, 10, 60][random.below(3)] } else { 0 };
         let shares = Shares {
             write_percent,
             maintenance_permille,
@@ -68,6 +74,8 @@ impl Generator {
             transaction_permille,
             drop_permille,
             settings_permille,
+            load_permille,
+            feed_permille,
         };
         Generator { random, features, present: cast.clone(), cast, keys, ordered, shares }
     }
@@ -79,7 +87,11 @@ impl Generator {
 
     /// That many operations, the last of them a comparison of everything.
     pub fn operations(&mut self, count: usize) -> Vec<Operation> {
-        let mut operations: Vec<Operation> = (1..count).map(|_| self.operation()).collect();
+        let mut operations = self.beginning();
+        operations.truncate(count.saturating_sub(1));
+        while operations.len() + 1 < count {
+            operations.push(self.operation());
+        }
         operations.push(Operation::CompareAll);
         operations
     }
@@ -99,6 +111,12 @@ impl Generator {
         }
         if self.random.below(1000) < self.shares.settings_permille {
             return self.settings_operation();
+        }
+        if self.random.below(1000) < self.shares.load_permille {
+            return self.load();
+        }
+        if self.random.below(1000) < self.shares.feed_permille {
+            return self.feed_operation();
         }
         if self.random.percent(self.shares.write_percent) {
             return self.write_operation();
@@ -218,6 +236,33 @@ impl Generator {
             write.key = vec![b'k'; LONGEST_KEY + beyond];
         }
         Operation::Write(write, durability)
+    }
+
+    /// What a run with changes begins with.
+    fn beginning(&mut self) -> Vec<Operation> {
+        if self.shares.feed_permille == 0 || self.random.percent(20) {
+            return Vec::new();
+        }
+        vec![Operation::Feed(FeedOperation::Keep(feed::retention(&mut self.random))), Operation::Reopen(true)]
+    }
+
+    fn feed_operation(&mut self) -> Operation {
+        let (slot, keyspace, key) = (self.random.below(SLOTS), self.keyspace(), self.key());
+        Operation::Feed(feed::choose(&mut self.random, slot, keyspace, key))
+    }
+
+    /// A load of some pairs, seldom in a wrong order.
+    fn load(&mut self) -> Operation {
+        let (keyspace, count) = (self.keyspace(), self.random.between(1, 20));
+        let Role { operator, .. } = self.present[keyspace];
+        let order = self.present[keyspace].order();
+        let mut pairs: Vec<_> = (0..count).map(|_| (self.key(), content::value(&mut self.random, operator))).collect();
+        pairs.sort_by(|a, b| order.compare(&a.0, &b.0));
+        pairs.dedup_by(|a, b| a.0 == b.0);
+        if self.random.percent(3) {
+            pairs.reverse();
+        }
+        Operation::Load(keyspace, pairs)
     }
 
     /// A write, seldom a wrong one.

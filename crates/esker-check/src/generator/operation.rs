@@ -3,6 +3,7 @@
 //! Operations name snapshots and iterators by slot and never depend on the outcome of earlier ones:
 //! any sub-list of a list of operations can be run, which is what makes shrinking simple.
 
+use super::feed::FeedOperation;
 use crate::model::{Operator, Span, Ttl, Write};
 use crate::state::Durability;
 use std::ops::Bound;
@@ -93,6 +94,10 @@ pub enum Operation {
     Batch(Vec<Write>, Durability),
     /// Takes the first pair of a keyspace.
     PopFirst(usize),
+    /// Loads pairs past the log.
+    Load(usize, Vec<(Vec<u8>, Vec<u8>)>),
+    /// Does something with changes.
+    Feed(FeedOperation),
     /// Reads a key.
     Get(Source, Vec<u8>),
     /// Asks whether a key has a value.
@@ -210,6 +215,10 @@ impl Operation {
             Operation::Transaction(steps, commit) => {
                 without_each(steps).into_iter().map(|steps| Operation::Transaction(steps, *commit)).collect()
             }
+            Operation::Load(keyspace, pairs) => {
+                without_each(pairs).into_iter().map(|pairs| Operation::Load(*keyspace, pairs)).collect()
+            }
+            Operation::Feed(operation) => operation.simpler().into_iter().map(Operation::Feed).collect(),
             _ => Vec::new(),
         }
     }

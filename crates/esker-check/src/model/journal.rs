@@ -11,8 +11,16 @@ use std::sync::Arc;
 pub enum Kept {
     /// A value, and until when.
     Value(Arc<[u8]>, u64),
-    /// Operands that cannot be combined.
-    Fails,
+    /// Operands that cannot be combined, and until when.
+    Fails(u64),
+}
+
+impl Kept {
+    /// Whether it is there at that time.
+    pub fn is_live(&self, now: u64) -> bool {
+        let (Kept::Value(_, expiry) | Kept::Fails(expiry)) = self;
+        now < *expiry
+    }
 }
 
 /// What a keyspace holds behind an event.
@@ -29,6 +37,8 @@ pub enum After {
 pub enum Told {
     /// Nothing: it is in no log, or changes nothing.
     Nothing,
+    /// Nothing of these writes, which are in no log.
+    Unlogged(Vec<Write>),
     /// A batch with an operation for each of these writes, in this order, where nothing expires.
     Batch(Vec<Write>),
     /// A batch that may come to the same with fewer operations.
@@ -39,6 +49,13 @@ pub enum Told {
     Drop,
     /// That it has another name or other settings, and the name that it had before.
     Alter(Arc<str>),
+}
+
+impl Told {
+    /// Whether readers of changes are told of it.
+    pub fn is_told(&self) -> bool {
+        !matches!(self, Told::Nothing | Told::Unlogged(_))
+    }
 }
 
 /// A keyspace at one place in the order of writes.
@@ -131,9 +148,14 @@ impl Journal {
     }
 
     /// Says what is told of the last event, where that is not what its writes say.
-    pub fn retell(&mut self, told: Told) {
+    pub fn retell(&mut self, told: impl FnOnce(Told) -> Told) {
         if let Some(last) = self.events.last_mut() {
-            last.told = told;
+            last.told = told(std::mem::replace(&mut last.told, Told::Nothing));
         }
+    }
+
+    /// The events from one on that readers are told of.
+    pub fn told_from(&self, first: usize, end: usize) -> Vec<usize> {
+        (first..end).filter(|&event| self.events[event].told.is_told()).collect()
     }
 }

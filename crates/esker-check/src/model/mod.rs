@@ -311,6 +311,13 @@ impl Model {
         self.journal.as_mut().map(Arc::make_mut)
     }
 
+    /// Says what readers of changes are told of the last commit, where that is not its writes.
+    pub fn retell(&mut self, told: impl FnOnce(Told) -> Told) {
+        if let Some(journal) = self.journal_mut() {
+            journal.retell(told);
+        }
+    }
+
     /// Notes an event that concerns these keyspaces.
     fn note(&self, journal: &mut Journal, told: Told, after: &[(usize, After)]) {
         let face = |index: usize| journal.face(index, self.settings(index), self.order(index));
@@ -322,7 +329,7 @@ impl Model {
         match &version.stored {
             Stored::Absent => None,
             Stored::Value(value) => Some(Kept::Value(Arc::clone(value), version.expiry)),
-            Stored::Fails => Some(Kept::Fails),
+            Stored::Fails => Some(Kept::Fails(version.expiry)),
         }
     }
 

@@ -187,7 +187,7 @@ impl Progress {
         self.states.push(model_state(&self.model, at));
         let logged = durability != Durability::Unlogged;
         if !logged {
-            self.retell(|_| Told::Nothing);
+            self.model.retell(|_| Told::Nothing);
         }
         self.commits.push(Commit { writes: writes.to_vec(), logged, now: self.now, settings });
         self.note_end();
@@ -197,30 +197,23 @@ impl Progress {
         self.ends.push(self.model.journal().map_or(0, |journal| journal.events.len()));
     }
 
-    fn retell(&mut self, told: impl FnOnce(Told) -> Told) {
-        if let Some(journal) = self.model.journal_mut() {
-            let last = journal.events.last().map_or(Told::Nothing, |event| event.told.clone());
-            journal.retell(told(last));
-        }
-    }
-
     /// The same of a transaction.
     pub fn attempt_transaction(&mut self, writes: &[Write], durability: Durability) {
         self.attempt(writes, durability);
-        self.retell(|told| if let Told::Batch(writes) = told { Told::Transaction(writes) } else { told });
+        self.model.retell(|told| if let Told::Batch(writes) = told { Told::Transaction(writes) } else { told });
     }
 
     /// The same of a load.
     pub fn attempt_load(&mut self, writes: &[Write]) {
         self.attempt(writes, Durability::Sync);
-        self.retell(|_| Told::Load);
+        self.model.retell(|_| Told::Load);
     }
 
     /// The same of the drop of a keyspace.
     pub fn attempt_drop(&mut self, keyspace: usize) {
         self.standing.attempt_drop(keyspace);
         self.attempt(&dropping(keyspace), Durability::Sync);
-        self.retell(|_| Told::Drop);
+        self.model.retell(|_| Told::Drop);
         if let Some(journal) = self.model.journal_mut() {
             journal.begin_life(keyspace, NAMES[keyspace]);
         }

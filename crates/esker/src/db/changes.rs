@@ -363,8 +363,8 @@ impl Listed {
 enum Stop {
     /// Enough is ready.
     Full,
-    /// Before a record that is not known to be durable.
-    Volatile,
+    /// Before a record that is not known to be durable, with the write of this number first.
+    Volatile(Sequence),
     /// Before a record beyond the bound.
     Bound,
 }
@@ -470,7 +470,7 @@ impl ChangeReader {
             let is_durable = listed.durable >= Position { offset: record_end, ..position };
             stop = match () {
                 () if record.sequence > bound => Some(Stop::Bound),
-                () if *only_durable && !is_durable => Some(Stop::Volatile),
+                () if *only_durable && !is_durable => Some(Stop::Volatile(record.sequence)),
                 () if bytes >= READ_AHEAD_BYTES => Some(Stop::Full),
                 () => None,
             };
@@ -487,7 +487,9 @@ impl ChangeReader {
         })?;
         match (end, stop) {
             (End::Lost, _) => return Ok(false),
-            (_, Some(Stop::Full | Stop::Volatile)) => {}
+            (_, Some(Stop::Full)) => {}
+            // What the manifest lists before it is durable.
+            (_, Some(Stop::Volatile(first))) => pass_unlogged(listed, next, first, ready)?,
             // All of the log up to the bound was there before the bound was taken.
             (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound + 1, ready)?,
         }

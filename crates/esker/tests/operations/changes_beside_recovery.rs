@@ -136,6 +136,29 @@ fn a_sync_ends_a_wait_for_what_is_durable() {
     reader.join().unwrap();
 }
 
+/// Trap: a drop, a load or another name is durable when its call returns, though the write behind
+/// it is not.
+#[test]
+fn what_the_manifest_lists_is_durable_before_the_write_behind_it() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let (k, old) = (keyspace(&db, "k"), keyspace(&db, "old"));
+    let mut changes = db.changes(0).unwrap().only_durable();
+    k.ingest([("a", "1")]).unwrap();
+    k.rename("named").unwrap();
+    db.drop_keyspace(&old.name()).unwrap();
+    k.put("b", "1").unwrap();
+    let told: Vec<String> =
+        changes.by_ref().map(|batch| format!("{:?}", batch.unwrap().changes[0].operation)).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0] == "Load" && told[1].starts_with("AlterKeyspace") && told[2] == "DropKeyspace", "{told:?}");
+    assert!(changes.next().is_none(), "the put is not durable");
+    db.sync().unwrap();
+    assert!(
+        matches!(&changes.next().unwrap().unwrap().changes[0].operation, ChangeOperation::Put { key, .. } if key == "b")
+    );
+}
+
 /// Trap: a record whose large value was lost is no part of the log, and has a higher number than
 /// the first one of the next process: what came before it was in no log.
 #[test]
