@@ -158,7 +158,8 @@ fn begin(
         let is_closed = inherited.closed.is_some();
         let first_made = state.next_file;
         loop {
-            let written = write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed));
+            let written =
+                write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed));
             let Err(error) = written else { break };
             if !error.is_disk_full() {
                 return Err(error);
