@@ -51,11 +51,18 @@ impl Failure {
 
 impl From<esker::Error> for Failure {
     fn from(error: esker::Error) -> Failure {
+        Failure::of(&error)
+    }
+}
+
+impl Failure {
+    /// A failure of the engine.
+    pub fn of(error: &esker::Error) -> Failure {
         let mut text = error.to_string();
         // The engine's message often names the remedy already.
         if !text.contains("; ") {
             text.push_str("; ");
-            text.push_str(remedy(&error));
+            text.push_str(remedy(error));
         }
         Failure::Operation(text)
     }

@@ -3,7 +3,8 @@
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
 //! free), `writer.rs` appends, `log_sync.rs` syncs and prepares what is appended to, `prefault.rs`
 //! says which of its pages are in memory, `reader.rs` replays after a start, `tail.rs` reads behind
-//! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes.
+//! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes. Of a damaged
+//! log, `salvage.rs` replays what comes before the damage, and `verify.rs` lists all of it.
 
 pub mod archive;
 pub mod format;
@@ -14,6 +15,7 @@ pub mod retention;
 pub mod salvage;
 pub mod segment;
 pub mod tail;
+pub mod verify;
 pub mod writer;
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 
 mod lost_settings;
 mod report;
-mod survey;
+pub mod survey;
 mod tables;
 
 pub use report::{RepairReport, RepairedFile};
@@ -83,9 +83,13 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         unordered: BTreeSet::new(),
         restored: BTreeSet::new(),
     };
-    for (name, problem) in damaged {
+    for (at, (name, offset, what)) in damaged.iter().enumerate() {
+        if damaged[..at].iter().any(|(earlier, ..)| earlier == name) {
+            continue;
+        }
+        let at = if *offset == 0 { String::new() } else { format!("at offset {offset}: ") };
         // `CURRENT` and manifests hold no entries; what is lost with them shows in tables and logs.
-        work.note_file(&name, problem, Some(0));
+        work.note_file(name, format!("{at}{what}"), Some(0));
     }
     if !is_whole {
         work.aside.extend(manifests);
