@@ -539,8 +539,8 @@ impl Db {
     /// of the index of a table, and of a record of the log, at a time.
     ///
     /// # Errors
-    /// As [`Db::verify`], after all has been read: the first of what `tell` was given. `NotFound` if
-    /// there is no database; `MissingComparator`; `Stalled` beside a writer that is too fast.
+    /// As [`Db::verify`], after all has been read: the first of what `tell` was given. `NotFound`
+    /// if there is no database; `MissingComparator`; `Stalled` beside a writer that is too fast.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
