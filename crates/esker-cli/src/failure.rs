@@ -51,7 +51,14 @@ impl Failure {
 
 impl From<esker::Error> for Failure {
     fn from(error: esker::Error) -> Failure {
-        let mut text = match &error {
+        Failure::of(&error)
+    }
+}
+
+impl Failure {
+    /// A failure of the engine.
+    pub fn of(error: &esker::Error) -> Failure {
+        let mut text = match error {
             // That of the engine names the call of a program.
             esker::Error::MissingComparator { keyspace, comparator } => format!(
                 "keyspace {keyspace:?} has the comparator {comparator:?}, which is not built in; \
@@ -62,7 +69,7 @@ impl From<esker::Error> for Failure {
         // The engine's message often names the remedy already.
         if !text.contains("; ") {
             text.push_str("; ");
-            text.push_str(remedy(&error));
+            text.push_str(remedy(error));
         }
         Failure::Operation(text)
     }

@@ -14,9 +14,10 @@ Examples:
   esker repair --db data --json
 
 Restoring a checkpoint is better: what was lost may have been newer than what is kept, so that an older value or a
-deleted key shows again. Deletes nothing: what cannot be used is moved to the sub-directory `lost`. A database without
-damage is left as it is. The report says what was lost. Exit code 0 if nothing was; 1 if entries were, or may have been,
-and the database can be opened all the same; 1 without a report if it could not be repaired.";
+deleted key shows again. Deletes nothing: what is not used any more is moved to the sub-directory `lost`. A database
+without damage is left as it is. The report says what was lost. Exit code 0 if nothing was and no value can be wrong;
+1 if entries were lost, or may have been, or if values may be wrong, and the database can be opened all the same;
+1 without a report if it could not be repaired.";
 
 /// Make a damaged database open again with everything that can be read, and say what could not be
 #[derive(clap::Args)]
@@ -68,6 +69,11 @@ impl Repair {
             let what = "entries are lost, or may be, as the report says; the database can be opened with the rest";
             return Err(Failure::Operation(what.into()));
         }
+        if report.may_be_wrong {
+            let what = "values may be wrong, as the report says; the database can be opened: \
+                        compare it with a checkpoint or a backup, or restore one";
+            return Err(Failure::Operation(what.into()));
+        }
         Ok(())
     }
 }
@@ -77,6 +83,7 @@ fn as_json(report: &RepairReport) -> Value {
     json!({
         "healthy": report.healthy,
         "lost_entries": report.lost_entries(),
+        "may_be_wrong": report.may_be_wrong,
         "entries": report.entries,
         "keyspaces": report.keyspaces,
         "files": files,

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::watch::{Source, watch};
 use crate::{keyspaces, open};
-use esker::{Health, MemoryStats, PrometheusText, Stats};
+use esker::{Db, Health, LatencyHistogram, MemoryStats, Metric, PrometheusText, Recorder, Stats};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,9 +18,11 @@ Examples:
   esker stats --watch 1 --from /run/program/esker.prom
 
 The database is opened read-only for this: counters of work (flushes, stalls, cache hits) are those of this opening.
---watch opens it again each time, beside the program that writes: writes a second, sizes and runs are those of the
-database, and each time the log is read again. Stalls, cache hits and rates of work are known to that program alone;
-it can leave them in a file, as text of esker::PrometheusText, and --from shows them.";
+Whether the program that writes can do so is unknown, and --prometheus leaves it out. --watch opens the database again
+each time, beside the program that writes: writes a second, sizes and runs are those of the database, and each time the
+log is read again. Stalls, cache hits and rates of work are known to that program alone. It can leave its figures, as
+text of esker::PrometheusText, in the file esker.prom in the directory of the database, written anew each minute at
+least: --watch shows them from there. --from shows those in any other file.";
 
 /// Show sizes, shape and health of a database; opens read-only
 #[derive(clap::Args)]
@@ -67,9 +69,7 @@ impl StatsCommand {
         let (stats, health) = (db.stats(), db.health());
         let mut output = Output::standard();
         if self.prometheus {
-            let mut text = PrometheusText::new();
-            db.record(&mut text);
-            output.bytes(text.to_string().as_bytes())?;
+            output.bytes(prometheus(&db).as_bytes())?;
         } else if self.json {
             output.line(&stats_json(&stats, &health).to_string())?;
         } else {
@@ -83,6 +83,30 @@ impl StatsCommand {
         }
         output.finish()
     }
+}
+
+/// The figures of a database that was opened to look at it. Whether it takes writes is not among
+/// them: this opening takes none, and that says nothing about the program that writes.
+fn prometheus(db: &Db) -> String {
+    struct OfTheDirectory(PrometheusText);
+    impl Recorder for OfTheDirectory {
+        fn counter(&mut self, metric: &'static Metric, keyspace: Option<&str>, value: u64) {
+            self.0.counter(metric, keyspace, value);
+        }
+
+        fn gauge(&mut self, metric: &'static Metric, keyspace: Option<&str>, value: u64) {
+            if metric.name != "health.writable" {
+                self.0.gauge(metric, keyspace, value);
+            }
+        }
+
+        fn histogram(&mut self, metric: &'static Metric, latencies: &LatencyHistogram) {
+            self.0.histogram(metric, latencies);
+        }
+    }
+    let mut recorder = OfTheDirectory(PrometheusText::new());
+    db.record(&mut recorder);
+    recorder.0.to_string()
 }
 
 fn memory_json(memory: &MemoryStats) -> Value {

@@ -10,43 +10,44 @@ use console::Term;
 use esker::{Db, Options, PrometheusText};
 use std::fmt::Write;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// The file in the directory of a database in which the program that writes may leave its figures.
+const WRITERS_FILE: &str = "esker.prom";
+/// One that is older is what is left of a program that has ended.
+const STALE: Duration = Duration::from_secs(60);
 
 /// Where figures come from.
 pub enum Source {
-    /// A database in this directory, opened for reading each time.
+    /// A database in this directory, opened for reading each time, unless the program that writes
+    /// leaves its figures there.
     Directory(PathBuf),
     /// A file that the program which has the database open writes again and again.
     File(PathBuf),
 }
 
 impl Source {
-    /// The figures of this moment; none if the writer changes the files faster than they can be
-    /// read.
-    fn figures(&self) -> Result<Option<Figures>, Failure> {
-        match self {
-            Source::Directory(directory) => {
-                open::require_directory(directory)?;
-                let mut text = PrometheusText::new();
-                match Db::open_read_only(directory, Options::default().create_if_missing(false)) {
-                    Ok(db) => db.record(&mut text),
-                    Err(error) if error.is_retryable() => return Ok(None),
-                    Err(error) => return Err(error.into()),
-                }
-                Figures::parse(&text.to_string()).map(Some).map_err(Failure::Operation)
-            }
-            Source::File(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Failure::io(&format!("cannot read {}", path.display()), &error))?;
-                Figures::parse(&text).map(Some).map_err(|problem| {
-                    Failure::Operation(format!(
-                        "{}: {problem}; write it with esker::PrometheusText, and rename it when complete",
-                        path.display()
-                    ))
-                })
-            }
+    /// The figures of this moment, and whether they are those of the program that writes; none if
+    /// the writer changes the files faster than they can be read.
+    fn figures(&self) -> Result<Option<(Figures, bool)>, Failure> {
+        let directory = match self {
+            Source::File(path) => return of_file(path).map(|figures| Some((figures, true))),
+            Source::Directory(directory) => directory,
+        };
+        open::require_directory(directory)?;
+        let left = directory.join(WRITERS_FILE);
+        if is_fresh(&left) {
+            return of_file(&left).map(|figures| Some((figures, true)));
         }
+        let mut text = PrometheusText::new();
+        match Db::open_read_only(directory, Options::default().create_if_missing(false)) {
+            Ok(db) => db.record(&mut text),
+            Err(error) if error.is_retryable() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let figures = Figures::parse(&text.to_string()).map_err(Failure::Operation)?;
+        Ok(Some((figures, false)))
     }
 
     fn name(&self) -> String {
@@ -54,11 +55,25 @@ impl Source {
             Source::Directory(path) | Source::File(path) => path.display().to_string(),
         }
     }
+}
 
-    /// Whether the counters are those of the program that writes.
-    fn knows_the_writer(&self) -> bool {
-        matches!(self, Source::File(_))
-    }
+/// The figures that a program has left in a file.
+fn of_file(path: &Path) -> Result<Figures, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::io(&format!("cannot read {}", path.display()), &error))?;
+    Figures::parse(&text).map_err(|problem| {
+        Failure::Operation(format!(
+            "{}: {problem}; write it with esker::PrometheusText, and rename it when complete",
+            path.display()
+        ))
+    })
+}
+
+/// Whether the file is there, and was written a short time ago.
+fn is_fresh(path: &Path) -> bool {
+    let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    // A time in the future is that of another clock.
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age <= STALE))
 }
 
 /// Shows figures every `interval`, `times` times, or until the command is ended.
@@ -67,14 +82,14 @@ pub fn watch(source: &Source, interval: Duration, times: Option<u64>) -> Result<
     let mut last: Option<(Instant, Figures)> = None;
     for round in 1.. {
         let now = Instant::now();
-        let Some(figures) = source.figures()? else {
+        let Some((figures, knows_the_writer)) = source.figures()? else {
             print_line("the database changes too fast to be read; trying again")?;
             std::thread::sleep(interval);
             continue;
         };
         let seconds = last.as_ref().map(|(then, _)| now.duration_since(*then).as_secs_f64());
         let before = last.as_ref().map(|(_, figures)| figures);
-        let view = View { source, figures: &figures, before, seconds: seconds.unwrap_or(1.0) };
+        let view = View { source, knows_the_writer, figures: &figures, before, seconds: seconds.unwrap_or(1.0) };
         match &terminal {
             Some(terminal) => {
                 let shown = terminal.clear_screen().and_then(|()| terminal.write_line(&view.screen(interval)));
@@ -94,6 +109,8 @@ pub fn watch(source: &Source, interval: Duration, times: Option<u64>) -> Result<
 /// The figures of a moment, beside those of the one before.
 struct View<'a> {
     source: &'a Source,
+    /// The counters are those of the program that writes.
+    knows_the_writer: bool,
     figures: &'a Figures,
     before: Option<&'a Figures>,
     seconds: f64,
@@ -130,7 +147,7 @@ impl View<'_> {
             self.get("esker_table_bytes"),
             self.get("esker_memtable_bytes")
         );
-        if self.source.knows_the_writer() {
+        if self.knows_the_writer {
             let hit_rate = self.hit_rate().map_or_else(|| "-".into(), |rate| format!("{rate:.4}"));
             let _ = write!(
                 line,
@@ -144,6 +161,8 @@ impl View<'_> {
                 self.rate("esker_stall_refused_writes_total"),
                 self.get("esker_health_stalled")
             );
+        } else {
+            line.push_str(" cache_hit_rate=- stalls/s=- stalled=-");
         }
         for (keyspace, runs) in self.levels() {
             let _ = write!(line, " runs[{}]={runs:.0}", one_line(keyspace));
@@ -160,10 +179,11 @@ impl View<'_> {
             String::new(),
             format!("writes       {:>12.0} /s", self.rate("esker_sequence_last_total")),
         ];
-        if self.source.knows_the_writer() {
+        if self.knows_the_writer {
             lines.extend(self.work(&per_second));
         } else {
-            lines.push("             stalls, cache hits and rates of work are the writer's own: see --from".into());
+            lines.push("stalls                  - unknown: see --help".into());
+            lines.push("block cache             - unknown: see --help".into());
         }
         lines.push(format!(
             "memory       memtables {}, block cache {}, indexes {}, filters {}",
@@ -188,7 +208,9 @@ impl View<'_> {
     fn work(&self, per_second: &dyn Fn(&str) -> String) -> Vec<String> {
         let percent = |seconds: f64| 100.0 * seconds;
         let stalled = if self.get("esker_health_stalled") > 0.0 { ", stalled now" } else { "" };
-        let writable = if self.get("esker_health_writable") > 0.0 { "" } else { ", NOT WRITABLE" };
+        // A file of `esker stats --prometheus` does not say.
+        let is_writable = self.figures.get("esker_health_writable").is_none_or(|writable| writable > 0.0);
+        let writable = if is_writable { "" } else { ", NOT WRITABLE" };
         let hit_rate = self.hit_rate().map_or_else(|| "no reads".into(), |rate| format!("{:.2} % hits", 100.0 * rate));
         let mut lines = vec![
             format!("log          {:>12} /s", per_second("esker_wal_bytes_total")),
@@ -266,11 +288,24 @@ mod tests {
             ("esker_cache_misses_total", 60.0),
             ("esker_flush_total", 4.0),
         ]);
-        let view = View { source: &source, figures: &now, before: Some(&before), seconds: 2.0 };
+        let view = View { source: &source, knows_the_writer: true, figures: &now, before: Some(&before), seconds: 2.0 };
         assert_eq!((view.rate("esker_cache_hits_total"), view.rate("esker_flush_total")), (45.0, 2.0));
         assert_eq!(view.hit_rate(), Some(0.9));
-        let first = View { source: &source, figures: &now, before: None, seconds: 1.0 };
+        let first = View { source: &source, knows_the_writer: true, figures: &now, before: None, seconds: 1.0 };
         assert_eq!((first.rate("esker_flush_total"), first.hit_rate()), (0.0, None));
+    }
+
+    /// Seen: "NOT WRITABLE", of a file of `esker stats --prometheus`, which cannot know.
+    #[test]
+    fn only_a_writer_that_says_so_is_not_writable() {
+        let source = Source::File(PathBuf::new());
+        let shown = |values: &[(&str, f64)]| {
+            let figures = figures(values);
+            let view = View { source: &source, knows_the_writer: true, figures: &figures, before: None, seconds: 1.0 };
+            view.screen(Duration::from_secs(1)).contains("NOT WRITABLE")
+        };
+        assert!(shown(&[("esker_health_writable", 0.0)]));
+        assert!(!shown(&[("esker_health_writable", 1.0)]) && !shown(&[("esker_flush_total", 1.0)]));
     }
 
     #[test]

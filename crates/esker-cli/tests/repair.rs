@@ -70,3 +70,60 @@ fn a_repair_that_loses_nothing_is_a_success() {
     let report: serde_json::Value = serde_json::from_str(&ok(&["repair", "--db", db, "--json"])).unwrap();
     assert_eq!(report["lost_entries"], false);
 }
+
+/// Seen: "deleted keys show again and merge operands count twice", with exit code 0.
+#[test]
+fn a_repair_that_may_have_brought_wrong_values_is_no_success() {
+    let sandbox = Sandbox::new("maybewrong");
+    let db = &sandbox.text("db");
+    ok_with_input(&["load", "--db", db], lines("k", 300).as_bytes());
+    ok(&["compact", "--db", db]);
+    let intact = sandbox.path("intact");
+    common::copy_directory(Path::new(db), &intact);
+    let manifests = |db: &str| {
+        let all = files(Path::new(db)).into_keys();
+        all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("MANIFEST")).collect::<Vec<_>>()
+    };
+    for (what, damage) in [
+        ("no manifest", (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path)),
+        ("a flipped byte", |path| {
+            let mut content = fs::read(path).unwrap();
+            content[60] ^= 1;
+            fs::write(path, content).unwrap();
+        }),
+    ] {
+        common::copy_directory(&intact, Path::new(db));
+        manifests(db).iter().for_each(|path| damage(path));
+        if what == "no manifest" {
+            fs::remove_file(Path::new(db).join("CURRENT")).unwrap();
+        }
+        let arguments = ["repair", "--db", db, "--json"];
+        let output = run(&arguments);
+        let line = failed(1, &arguments, &output);
+        assert!(line.contains("values may be wrong"), "{what}: {line}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&report["lost_entries"], &report["may_be_wrong"]), (&false.into(), &true.into()), "{report}");
+        assert!(report["warnings"].as_array().unwrap().len() == 1, "{what}: {report}");
+        assert_eq!(ok(&["dump", "--db", db]), lines("k", 300));
+    }
+}
+
+/// Seen: "the damaged files are in lost", where an undamaged table was as well.
+#[test]
+fn files_that_are_not_used_are_not_called_damaged() {
+    let sandbox = Sandbox::new("notdamaged");
+    let db = &sandbox.text("db");
+    ok_with_input(&["load", "--db", db], lines("k", 300).as_bytes());
+    ok(&["compact", "--db", db]);
+    for path in files(Path::new(db)).keys() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "CURRENT" || name.starts_with("MANIFEST") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let report = String::from_utf8(run(&["repair", "--db", db]).stdout).unwrap();
+    assert!(
+        report.contains("files that are not used any more are in ") && !report.contains("damaged files"),
+        "{report}"
+    );
+}

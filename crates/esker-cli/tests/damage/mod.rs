@@ -279,5 +279,54 @@ fn verify_shows_all_damage() {
     let output = run(&["verify", "--db", &specimen.db, "--json"]);
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((shown["ok"].as_bool(), shown["damage"].as_array().unwrap().len()), (Some(false), 2), "{shown}");
+    assert!(shown["damage"][0]["file"].as_str().is_some_and(|file| file.ends_with(name)), "{shown}");
+    assert!(shown["damage"][0]["problem"].is_string(), "{shown}");
     assert!(shown["damage"][1]["offset"].as_u64() > shown["damage"][0]["offset"].as_u64(), "{shown}");
+}
+
+/// Seen: with a damaged log and a damaged table only the log was named, nothing was printed with
+/// --json, and the message said to run `esker verify`.
+#[test]
+fn verify_shows_all_damage_of_a_database_that_does_not_open() {
+    let specimen = Specimen::new("closed-damage");
+    let flipped = |path: &PathBuf, content: &Vec<u8>, at: usize| {
+        let mut damaged = content.clone();
+        damaged[at] ^= 1;
+        fs::write(path, damaged).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let list = |what: &str| {
+        let arguments = ["verify", "--db", &specimen.db, "--json"];
+        let output = run(&arguments);
+        let line = orderly_line(&arguments, &output);
+        assert!(output.status.code() == Some(1) && !line.contains("run `esker verify`"), "{what}: {line}");
+        let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(shown["ok"], false, "{what}: {shown}");
+        let list = shown["damage"].as_array().unwrap().clone();
+        assert!(list.iter().all(|place| place["offset"].is_u64() && place["problem"].is_string()), "{what}: {shown}");
+        let text = run(&["verify", "--db", &specimen.db]);
+        assert_eq!(
+            (text.status.code(), String::from_utf8(text.stdout).unwrap().lines().count()),
+            (Some(1), list.len())
+        );
+        list.iter().map(|place| place["file"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // The log in use is the fullest.
+    let (log, records) = specimen.of(Kind::Wal).into_iter().max_by_key(|(_, content)| used(content)).unwrap();
+    let (table, content) = specimen.of(Kind::Table)[0];
+    let damaged_log = flipped(log, records, used(records) / 2);
+    let damaged_table = flipped(table, content, 10);
+    let found = list("log and table");
+    assert!(found.contains(&damaged_log) && found.contains(&damaged_table), "{found:?}");
+    fs::write(log, records).unwrap();
+    flipped(table, content, content.len() - 2);
+    assert_eq!(list("the footer of a table"), [damaged_table.as_str()]);
+    fs::write(table, content).unwrap();
+    let (manifest, edits) = specimen.of(Kind::Manifest)[0];
+    let damaged_manifest = flipped(manifest, edits, 2);
+    let found = list("the manifest");
+    assert!(found.contains(&damaged_manifest), "{found:?}");
+    flipped(table, content, 10);
+    let found = list("manifest and table");
+    assert!(found.contains(&damaged_manifest) && found.contains(&damaged_table), "{found:?}");
 }

@@ -72,6 +72,17 @@ impl BlobFile {
         Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
     }
 
+    /// An existing file of which only the checksums of values are to be checked, whatever its
+    /// header says.
+    pub fn open_for_check(env: &dyn Env, directory: &Path, number: u64) -> Result<BlobFile> {
+        let path = directory.join(file_name(number));
+        let file = env.open(&path)?;
+        let end = AtomicU64::new(file.len());
+        let (unsynced, named) = (AtomicBool::new(false), AtomicBool::new(true));
+        let values = Values::AsWritten;
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
+    }
+
     /// Its number.
     pub fn number(&self) -> u64 {
         self.number
@@ -125,6 +136,15 @@ impl BlobFile {
     /// `Corruption` names the file and the offset if the bytes there are not those that were
     /// written.
     pub fn read(&self, reference: &BlobReference) -> Result<Vec<u8>> {
+        let stored = self.read_stored(reference)?;
+        if !reference.compressed {
+            return Ok(stored);
+        }
+        decompress(self.values.codec(), &stored, Vec::new()).map_err(|error| error.at(&self.path, reference.offset))
+    }
+
+    /// The value as it is stored: as [`BlobFile::read`], for a caller that only checks it.
+    pub fn read_stored(&self, reference: &BlobReference) -> Result<Vec<u8>> {
         let damaged = |what: &str| Err(Error::corruption(&self.path, reference.offset, what));
         // Before anything is allocated: a reference may be damaged too.
         if reference.end().is_none_or(|end| end > self.bytes()) {
@@ -138,10 +158,7 @@ impl BlobFile {
         if !verify(reference, &stored) {
             return damaged("a large value's checksum does not match");
         }
-        if !reference.compressed {
-            return Ok(stored);
-        }
-        decompress(self.values.codec(), &stored, Vec::new()).map_err(|error| error.at(&self.path, reference.offset))
+        Ok(stored)
     }
 
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

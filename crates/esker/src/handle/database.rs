@@ -12,7 +12,7 @@ use crate::db::maintenance::metrics::Recorder;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
 use crate::db::maintenance::verify::{VerifyEvent, VerifyReport};
-use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify};
+use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify, verify_directory};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
@@ -522,6 +522,45 @@ impl Db {
     /// ```
     pub fn verify_with(&self, tell: &mut dyn FnMut(VerifyEvent<'_>)) -> Result<VerifyReport> {
         verify::verify(&self.shared.inner, tell)
+    }
+
+    /// As [`Db::verify_with`], of the database in the directory `path`, which need not open. Takes
+    /// no lock and writes nothing; a writer may be at work beside it.
+    ///
+    /// A database that opens for reading is checked as by [`Db::verify_with`]. Of one that does
+    /// not, every part is gone over on its own: the manifest, each table that it names, the log,
+    /// and each large value that tables and log refer to. `tell` gets every damaged place that can
+    /// be found, and every file that cannot be read. What only damage leads to is not found: the
+    /// blocks of a table behind the first damaged one, where its index is damaged too, and the
+    /// records of a manifest behind a damaged first one. Where the manifest is damaged, tables that
+    /// it does not name are looked at, too.
+    ///
+    /// Takes the memory of an open of the database. What is done where that fails takes the memory
+    /// of the index of a table, and of a record of the log, at a time.
+    ///
+    /// # Errors
+    /// As [`Db::verify`], after all has been read: the first of what `tell` was given. `NotFound`
+    /// if there is no database; `MissingComparator`; `Stalled` beside a writer that is too fast.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # esker::Db::open("data", options.clone())?.close()?;
+    /// use esker::{Db, VerifyEvent};
+    /// let mut damaged = Vec::new();
+    /// let result = Db::verify_directory("data", options, &mut |event| {
+    ///     if let VerifyEvent::Damage(error) = event {
+    ///         damaged.push(error.to_string());
+    ///     }
+    /// });
+    /// assert_eq!(result.is_ok(), damaged.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn verify_directory(
+        path: impl AsRef<Path>,
+        options: Options,
+        tell: &mut dyn FnMut(VerifyEvent<'_>),
+    ) -> Result<VerifyReport> {
+        verify_directory::verify_directory(path.as_ref(), &options, tell)
     }
 
     /// The statistics of this moment. Cheap.

@@ -41,7 +41,7 @@ pub use reader::Table;
 pub use reseal::reseal;
 pub use salvage::{LostRange, Salvaged, salvage_unindexed};
 pub use summary::TableSummary;
-pub use verify::Checked;
+pub use verify::{Checked, verify_file};
 
 /// The block cache of all tables.
 pub type BlockCache = crate::cache::Cache<Block>;

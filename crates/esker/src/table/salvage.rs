@@ -91,7 +91,7 @@ impl Taker<'_> {
 }
 
 /// Damage is noted, everything else is an error.
-fn unless_damaged<T>(result: Result<T>) -> Result<Option<T>> {
+pub(super) fn unless_damaged<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(Error::Corruption { .. }) => Ok(None),
@@ -121,6 +121,19 @@ impl Table {
         order: &KeyOrder,
     ) -> Result<Option<Arc<Table>>> {
         let Some(footer) = unless_damaged(Footer::read(&*file, &path, file_number))? else { return Ok(None) };
+        Table::open_with(footer, file, path, file_number, cache, order)
+    }
+
+    /// As [`Table::open_damaged`], with a footer that may not be intact itself: if the index is
+    /// where it says, that is right.
+    pub(super) fn open_with(
+        footer: Footer,
+        file: Arc<dyn ReadFile>,
+        path: PathBuf,
+        file_number: u64,
+        cache: Arc<BlockCache>,
+        order: &KeyOrder,
+    ) -> Result<Option<Arc<Table>>> {
         let Some(content) = unless_damaged(read_plain(&*file, &path, file_number, footer.index))? else {
             return Ok(None);
         };

@@ -1,15 +1,22 @@
 //! The full check of a table against itself.
 
+use super::BlockCache;
 use super::block::Block;
 use super::filter::Filter;
 use super::format::{Footer, read_plain};
+use super::index::Index;
 use super::reader::Table;
 use super::summary::TableSummary;
+use super::unindexed::Unindexed;
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{self, Kind, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::slice::Pin;
+use crate::env::ReadFile;
 use crate::error::{Error, Result, escape_key};
 use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::Arc;
 
 /// What a full check comes across.
 pub enum Checked<'a> {
@@ -19,6 +26,84 @@ pub enum Checked<'a> {
     Large(&'a BlobReference),
     /// Something that cannot be read, or is not what was written.
     Damage(Error),
+}
+
+/// As [`Table::verify_all`], of a file that may not open as a table: of one without a usable
+/// footer or index, what can be read is checked on its own.
+///
+/// # Errors
+/// What `visit` returns.
+pub fn verify_file(
+    file: Arc<dyn ReadFile>,
+    path: &Path,
+    file_number: u64,
+    cache: Arc<BlockCache>,
+    order: &KeyOrder,
+    visit: &mut dyn FnMut(Checked<'_>) -> Result<()>,
+) -> Result<()> {
+    let footer = Footer::read(&*file, path, file_number);
+    // Of what a newer version has written nothing is known.
+    if let Err(error @ Error::Unsupported { .. }) = footer {
+        return visit(Checked::Damage(error));
+    }
+    let is_intact = footer.is_ok();
+    let unverified = if is_intact { Ok(None) } else { Footer::read_unverified(&*file) };
+    let candidate = footer.as_ref().ok().copied().or(unverified.unwrap_or_default());
+    let opened = candidate
+        .map(|footer| Table::open_with(footer, Arc::clone(&file), path.to_path_buf(), file_number, cache, order));
+    match opened.transpose() {
+        // Tells of the footer again.
+        Ok(Some(Some(table))) => return table.verify_all(visit),
+        Ok(_) => {}
+        Err(error) => visit(Checked::Damage(error))?,
+    }
+    let result = match footer {
+        Ok(footer) => verify_unindexed(&*file, path, file_number, footer, order, visit),
+        // Where its parts are is not known.
+        Err(error) => visit(Checked::Damage(error)),
+    };
+    result.and_then(|()| visit(Checked::Bytes(file.len())))
+}
+
+/// Checks the parts of a table with a footer and without a usable index.
+fn verify_unindexed(
+    file: &dyn ReadFile,
+    path: &Path,
+    file_number: u64,
+    footer: Footer,
+    order: &KeyOrder,
+    visit: &mut dyn FnMut(Checked<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut search = Unindexed::new(file, path, file_number);
+    let parts = [footer.index, footer.filter, footer.properties];
+    // Data blocks are in front of all of them.
+    let end = parts.iter().filter(|part| part.bytes > 0).map(|part| part.offset).min().unwrap_or(0);
+    let mut offset = 0;
+    let found = loop {
+        match search.block_at(offset) {
+            Ok(Some((_, length))) if offset < end => offset += length as u64,
+            Ok(_) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    let part = |what: Result<()>, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>| match what {
+        Ok(()) => Ok(()),
+        Err(error) => visit(Checked::Damage(error)),
+    };
+    let what = "a block does not verify; without the index, those behind it are not found";
+    part(found.and_then(|()| if offset < end { Err(Error::corruption(path, offset, what)) } else { Ok(()) }), visit)?;
+    let index = read_plain(file, path, file_number, footer.index).and_then(|content| {
+        let decoded = Index::decode(&content, footer.index.offset, order);
+        decoded.map(drop).map_err(|error| error.at(path, footer.index.offset))
+    });
+    part(index, visit)?;
+    if footer.filter.bytes > 0 {
+        part(Filter::read(file, path, file_number, footer.filter).map(drop), visit)?;
+    }
+    let properties = read_plain(file, path, file_number, footer.properties);
+    let decoded =
+        properties.and_then(|content| TableSummary::decode(&content, path, footer.properties.offset, order).map(drop));
+    part(decoded, visit)
 }
 
 impl Table {
@@ -151,11 +236,11 @@ impl Table {
         Ok((self.unpack(handle.offset, &stored, Vec::new())?, handle.offset))
     }
 
-    /// The references to large values in a block.
+    /// The references to large values in a block. There may be some although the properties, which
+    /// may be lost, name no file of them.
     fn references_in<'b>(&'b self, block: &'b Block, offset: u64) -> impl Iterator<Item = Result<BlobReference>> + 'b {
         let (bytes, layout) = (block.bytes(), &block.layout);
-        let count = if self.summary.blobs.is_empty() { 0 } else { layout.count };
-        (0..count).filter(move |index| layout.kind_of(bytes, *index) == Kind::PutBlob).map(move |index| {
+        (0..layout.count).filter(move |index| layout.kind_of(bytes, *index) == Kind::PutBlob).map(move |index| {
             let (start, end) = layout.value_range(bytes, index);
             let malformed = || Error::corruption(&self.path, offset, "a reference to a large value is malformed");
             BlobReference::decode(bytes.get(start..end).unwrap_or_default()).ok_or_else(malformed)

@@ -37,7 +37,8 @@ pub const EARLIER_VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 /// A file that is longer is not read: twenty million tables take less.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;
-pub(super) const HEADER_BYTES: usize = 24;
+/// The length of the header: where the first record begins.
+pub const HEADER_BYTES: usize = 24;
 pub(super) const RECORD_HEADER_BYTES: usize = 8;
 
 /// The manifest of an open database.

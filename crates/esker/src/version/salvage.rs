@@ -15,8 +15,8 @@ use std::path::Path;
 pub struct SalvagedManifest {
     /// What its intact records say together.
     pub state: ManifestState,
-    /// The first place that could not be read; none if all of it could be.
-    pub damage: Option<u64>,
+    /// The places that could not be read, ascending; none if all of it could be.
+    pub damaged: Vec<u64>,
     pub missing: Missing,
 }
 
@@ -44,10 +44,10 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         return Ok(None);
     }
     let bytes = read_file(env, &path)?;
-    let mut damage = match check_header(&path, number, &bytes) {
-        Ok(()) => None,
+    let mut damaged = match check_header(&path, number, &bytes) {
+        Ok(()) => Vec::new(),
         Err(error @ Error::Unsupported { .. }) => return Err(error),
-        Err(_) => Some(0),
+        Err(_) => vec![0],
     };
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
@@ -55,19 +55,23 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     if record_at(number, &bytes, offset).is_none() {
         return Ok(None);
     }
-    let mut missing = if damage.is_some() { Missing::Any } else { Missing::Nothing };
+    let mut missing = if !damaged.is_empty() { Missing::Any } else { Missing::Nothing };
     while offset < bytes.len() {
         let Some(payload) = record_at(number, &bytes, offset) else {
-            damage = damage.or(Some(offset as u64));
             let next = match search.next_from(offset) {
                 Found::At(next) => next,
                 Found::Nothing => bytes.len(),
                 Found::TooMuch => {
+                    damaged.push(offset as u64);
                     missing = Missing::Any;
                     break;
                 }
             };
             let is_end = next == bytes.len();
+            // Behind other damage, the end may be torn: alone it would be no damage.
+            if !is_end || damaged.is_empty() {
+                damaged.push(offset as u64);
+            }
             let vouches = match (next - offset).cmp(&voucher_bytes(&state)) {
                 Ordering::Less => is_end,
                 Ordering::Equal => true,
@@ -85,7 +89,7 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         // Behind a lost edit, some make no sense: a table may go that never came.
         let failed = changes.iter().filter(|change| state.apply(change).is_err()).count();
         if failed > 0 || changes.is_empty() {
-            damage = damage.or(Some(offset as u64));
+            damaged.push(offset as u64);
             missing = Missing::Any;
         }
         offset += RECORD_HEADER_BYTES + payload.len();
@@ -96,8 +100,10 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         for keyspace in state.keyspaces.values_mut() {
             keyspace.tables.retain(|number, _| !shared.contains(number));
         }
-        damage = damage.or(Some(HEADER_BYTES as u64));
+        if damaged.is_empty() {
+            damaged.push(HEADER_BYTES as u64);
+        }
         missing = Missing::Any;
     }
-    Ok(Some(SalvagedManifest { state, damage, missing }))
+    Ok(Some(SalvagedManifest { state, damaged, missing }))
 }

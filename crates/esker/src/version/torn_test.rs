@@ -87,7 +87,11 @@ fn a_repair_misses_edits_and_not_vouchers() {
         change(&mut bytes, &ends);
         env.set_file_bytes(&path, bytes);
         let found = salvage(&env, Path::new("db"), 8).expect("no fault is set").expect("the first record is intact");
-        (found.missing, found.state.last_sequence, found.damage.map(|at| ends.iter().position(|&end| end as u64 == at)))
+        (
+            found.missing,
+            found.state.last_sequence,
+            found.damaged.first().copied().map(|at| ends.iter().position(|&end| end as u64 == at)),
+        )
     };
     assert_eq!(missing(|_, _| ()), (Missing::Nothing, 200, None));
     // A voucher, between edits and at the end, whole and cut short.
@@ -128,7 +132,7 @@ fn what_looks_like_records_within_records_is_given_up() {
         other => panic!("{other:?}"),
     }
     let salvaged = salvage(&env, Path::new("db"), 8).expect("no fault is set").expect("the first record is intact");
-    assert_eq!((salvaged.state.last_sequence, salvaged.damage), (200, Some(damaged_at)));
+    assert_eq!((salvaged.state.last_sequence, salvaged.damaged.first().copied()), (200, Some(damaged_at)));
     // The search alone: it is over before it has come far.
     let mut search = RecordSearch::of(8, &hostile);
     assert!(matches!(search.next_from(damaged_at as usize + 1), Found::TooMuch));

@@ -4,7 +4,8 @@
 //! free), `writer.rs` appends, `log_sync.rs` syncs and prepares what is appended to, `prefault.rs`
 //! says which of its pages are in memory, `reader.rs` replays after a start, `tail.rs` reads behind
 //! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes, and `reserve.rs`
-//! holds back what an open on a full disk needs.
+//! holds back what an open on a full disk needs. Of a damaged log, `salvage.rs` replays what comes
+//! before the damage, and `verify.rs` lists all of it.
 
 pub mod archive;
 pub mod format;
@@ -16,6 +17,7 @@ pub mod retention;
 pub mod salvage;
 pub mod segment;
 pub mod tail;
+pub mod verify;
 pub mod writer;
 
 #[cfg(test)]

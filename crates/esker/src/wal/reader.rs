@@ -388,7 +388,7 @@ fn refuse_synced_hole(
     Ok(())
 }
 
-fn unverified(path: &Path, offset: u64) -> Error {
+pub(super) fn unverified(path: &Path, offset: u64) -> Error {
     Error::corruption(path, offset, "a log record that was synced does not verify")
 }
 
@@ -496,10 +496,27 @@ impl<'a> SegmentReader<'a> {
     /// # Errors
     /// `Io`; `Corruption` if so much looks like records that it must have been forged.
     pub(super) fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
+        let most = self.search_budget();
+        Ok(self.find_behind(offset, last_sequence, most, |header| header.synced > offset)?.is_some())
+    }
+
+    /// Over so many bytes in all a search that begins now may compute checksums.
+    pub(super) fn search_budget(&self) -> u64 {
+        self.checked_bytes.saturating_add(self.found.bytes.saturating_mul(SEARCH_FACTOR))
+    }
+
+    /// The first intact record behind `offset` that is `wanted`, and where it is; see
+    /// [`SegmentReader::synced_beyond`]. `most`: what [`SegmentReader::search_budget`] has said.
+    pub(super) fn find_behind(
+        &mut self,
+        offset: u64,
+        last_sequence: Sequence,
+        most: u64,
+        wanted: impl Fn(&RecordHeader) -> bool,
+    ) -> Result<Option<(u64, RecordHeader)>> {
         let length = self.found.bytes;
         let mut at = offset + 8;
         let salt = self.found.salt;
-        let most = self.checked_bytes.saturating_add(length.saturating_mul(SEARCH_FACTOR));
         while at + RECORD_HEADER_BYTES as u64 <= length {
             let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
             let zeroes = bytes.iter().take_while(|&&b| b == 0).count();
@@ -511,13 +528,13 @@ impl<'a> SegmentReader<'a> {
             // Records left from the segment's earlier life are refused by their sequence number
             // before their checksum is computed.
             let is_plausible = decode_record_header(bytes, at, length).is_some_and(|(_, header)| {
-                header.synced > offset
+                wanted(&header)
                     && (header.kind == RecordType::Close || header.sequence > last_sequence)
                     && salt.is_none_or(|salt| verify_header(bytes, salt, at))
             });
             if is_plausible {
-                if self.record(at)?.is_some() {
-                    return Ok(true);
+                if let Some((header, _)) = self.record(at)? {
+                    return Ok(Some((at, header)));
                 }
                 if self.checked_bytes > most {
                     let what = "too much behind it looks like log records; a repair reads what comes before";
@@ -526,11 +543,11 @@ impl<'a> SegmentReader<'a> {
             }
             at += 8;
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// The largest offset that an intact record, read from the front, says was on the device.
-    fn largest_synced(&mut self) -> Result<u64> {
+    pub(super) fn largest_synced(&mut self) -> Result<u64> {
         let mut offset = HEADER_BYTES as u64;
         let mut largest = 0;
         while let Some((header, _)) = self.record(offset)? {

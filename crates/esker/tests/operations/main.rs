@@ -67,4 +67,5 @@ mod ttl;
 mod ttl_merge;
 mod typed;
 mod verify;
+mod verify_directory;
 mod zstd;

@@ -31,3 +31,25 @@ fn properties_say_what_the_statistics_say() {
     names.dedup();
     assert_eq!(names.len(), all.len());
 }
+
+/// Seen: 4680 bytes of memtables, and of their memory 0.
+#[test]
+fn statistics_agree_on_the_memory_of_memtables() {
+    let env = MemEnv::default();
+    let db = open(&env);
+    let keyspace = keyspace(&db, "a");
+    let agree = |what: &str| {
+        let stats = db.stats();
+        let memory = stats.memory.memtable_bytes + stats.memory.immutable_memtable_bytes;
+        assert_eq!(stats.memtable_bytes, memory, "{what}: {stats}");
+        let text = |name: &str| db.property(name).unwrap().parse::<u64>().unwrap();
+        let parts = text("esker.memory.memtable_bytes") + text("esker.memory.immutable_memtable_bytes");
+        assert_eq!(text("esker.memtable.bytes"), parts, "{what}");
+    };
+    agree("empty");
+    keyspace.put("k", "v").unwrap();
+    assert!(db.stats().memtable_bytes > 0);
+    agree("written");
+    db.compact().unwrap();
+    agree("compacted");
+}

@@ -203,7 +203,7 @@ rows! {
         refused_writes, live_snapshots, last_sequence, wal_segments, kept_wal_bytes, memory: _, longest_merge_chain, blob_files,
         blob_bytes, live_blob_bytes, blob_written_bytes, keyspaces,
     } => Stats), false;
-    "memtable.bytes" Gauge Bytes *memtable_bytes, "Bytes that the entries of memtables and their indexes fill.";
+    "memtable.bytes" Gauge Bytes *memtable_bytes, "Memory of all memtables: those that are written to and those that wait.";
     "table.bytes" Gauge Bytes *table_bytes, "Bytes of tables on disk.";
     "table.files" Gauge One *table_files, "Tables on disk.";
     "blob.files" Gauge One *blob_files, "Blob files, which hold large values.";

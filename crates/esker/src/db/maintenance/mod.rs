@@ -6,6 +6,7 @@
 //! | `checkpoint` | a copy that can be opened |
 //! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
 //! | `verify` | everything is read and checked |
+//! | `verify_directory` | the same of a directory, which need not open |
 //! | `repair` | a damaged database opens again |
 //! | `stats` | statistics |
 //! | `metrics` | the table of metrics, and what takes their values |
@@ -23,3 +24,4 @@ pub mod repair;
 pub mod sizes;
 pub mod stats;
 pub mod verify;
+pub mod verify_directory;

@@ -34,8 +34,8 @@ pub struct Stats {
     pub compactions: u64,
     /// Tables dropped without being read: expired, deleted, or beyond the size of a FIFO.
     pub tables_dropped: u64,
-    /// Bytes that the entries of memtables and their indexes fill. [`MemoryStats::memtable_bytes`]
-    /// counts what was taken of the system for them.
+    /// Memory of all memtables: [`MemoryStats::memtable_bytes`] and
+    /// [`MemoryStats::immutable_memtable_bytes`] together.
     pub memtable_bytes: u64,
     /// Bytes of tables on disk.
     pub table_bytes: u64,
@@ -159,6 +159,7 @@ pub struct RunStats {
 /// The statistics of this moment.
 pub fn collect(inner: &Inner) -> Stats {
     let counters = &inner.counters;
+    let memory = memory::collect(inner);
     let mut stats = Stats {
         wal_bytes: inner.log.as_ref().map_or(0, |log| log.appended_bytes()),
         flush_bytes: counters.flush_bytes.load(Relaxed),
@@ -171,7 +172,8 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
         blob_written_bytes: inner.blobs.written_bytes(),
-        memory: memory::collect(inner),
+        memtable_bytes: memory.memtable_bytes + memory.immutable_memtable_bytes,
+        memory,
         delays: counters.delays.count(),
         delay_micros: counters.delays.micros(),
         stall_micros: counters.stops.micros() + inner.log.as_ref().map_or(0, |log| log.stalls.micros()),
@@ -196,7 +198,6 @@ pub fn collect(inner: &Inner) -> Stats {
         let read_state = keyspace.read_state.load();
         let memtables = || read_state.memtables();
         let runs: Vec<RunStats> = read_state.version.runs.iter().map(|run| run_stats(run)).collect();
-        stats.memtable_bytes += memtables().map(|memtable| memtable.bytes() as u64).sum::<u64>();
         stats.table_files += runs.iter().map(|run| run.tables).sum::<u64>();
         stats.filter_and_index_bytes +=
             read_state.version.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();

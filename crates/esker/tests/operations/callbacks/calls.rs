@@ -137,6 +137,9 @@ pub const READS: &[Listed] = &[
     }),
     call!("Db::verify", Works, |db: &Own| db.verify().map(drop)),
     call!("Db::verify_with", Works, |db: &Own| db.verify_with(&mut |_| {}).map(drop)),
+    call!("Db::verify_directory of its own directory", Works, |own: &Own| {
+        Db::verify_directory(DIRECTORY, own.options.clone(), &mut |_| {}).map(drop)
+    }),
     call!("Db::open of another database, and all of that", Works, |_: &Own| {
         let db = Db::open(DIRECTORY, Machine::new().options())?;
         let other = keyspace(&db, "other");

@@ -16,6 +16,10 @@ use std::sync::Arc;
 pub const MERGES_OF_UNKNOWN_OPERATOR: &str = "no manifest says which operator combines the merges that only the log has: \
      it is that of the keyspace's latest table, which is wrong if another was set since";
 
+/// What a report says where [`learn_from_log`] has taken up keyspaces.
+pub const KEYSPACES_OF_THE_LOG: &str = "keyspaces that only the log has are named recovered- and their number: no manifest says what they were \
+     called, and which of them were dropped";
+
 /// A table of a keyspace that no manifest has. Settings may have been changed between two of its
 /// tables: the later one has them. None is ever given up.
 pub fn learn_from_table(record: &mut KeyspaceRecord, table: &TableKeyspace) {

@@ -19,7 +19,7 @@
 
 mod lost_settings;
 mod report;
-mod survey;
+pub mod survey;
 mod tables;
 
 pub use report::{RepairReport, RepairedFile};
@@ -83,9 +83,13 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         unordered: BTreeSet::new(),
         restored: BTreeSet::new(),
     };
-    for (name, problem) in damaged {
+    for (at, (name, offset, what)) in damaged.iter().enumerate() {
+        if damaged[..at].iter().any(|(earlier, ..)| earlier == name) {
+            continue;
+        }
+        let at = if *offset == 0 { String::new() } else { format!("at offset {offset}: ") };
         // `CURRENT` and manifests hold no entries; what is lost with them shows in tables and logs.
-        work.note_file(&name, problem, Some(0));
+        work.note_file(name, format!("{at}{what}"), Some(0));
     }
     if !is_whole {
         work.aside.extend(manifests);
@@ -159,6 +163,21 @@ impl Work<'_> {
             entries_lost,
             lost_ranges: Vec::new(),
         });
+    }
+
+    fn warn_of_settings(&mut self, are_lost: bool, has_merges: bool) {
+        if are_lost {
+            self.warn_of_values(lost_settings::KEYSPACES_OF_THE_LOG);
+        }
+        if has_merges {
+            self.warn_of_values(lost_settings::MERGES_OF_UNKNOWN_OPERATOR);
+        }
+    }
+
+    /// A warning that values may be wrong.
+    fn warn_of_values(&mut self, what: &str) {
+        self.report.may_be_wrong = true;
+        self.warn(what);
     }
 
     fn warn(&mut self, what: &str) {
@@ -261,7 +280,9 @@ impl Work<'_> {
             return Ok(());
         };
         let name = self.free_name(id, &format!("recovered-{number:06}"));
-        self.warn("a table that does not say whose it is has become a keyspace named recovered- and its number");
+        self.warn_of_values(
+            "a table that does not say whose it is has become a keyspace named recovered- and its number",
+        );
         let record = KeyspaceRecord { name, comparator: BYTEWISE.to_owned(), ..KeyspaceRecord::default() };
         self.state.keyspaces.insert(id, record);
         unnamed.insert(id, vec![(number, found)]);
@@ -303,14 +324,14 @@ impl Work<'_> {
             tables.extend(rescued.into_iter().map(|table| (run, table)));
         }
         if self.report.files.iter().any(|file| file.entries_lost != Some(0) && file.keyspace.is_some()) {
-            self.warn("where a lost entry was the newest of its key, an older value of that key shows, or one that was deleted");
+            self.warn_of_values("where a lost entry was the newest of its key, an older value of that key shows, or one that was deleted");
         }
         if !order_is_known || Version::from_tables(tables.iter().cloned()).overlap().is_some() {
             let merged = self.tables.merge(tables.into_iter().map(|(_, table)| table).collect(), &label)?;
             let run = self.tables.next_number();
             tables = merged.into_iter().map(|table| (run, table)).collect();
             self.aside.extend(names);
-            self.warn(
+            self.warn_of_values(
                 "the manifest did not name all tables: tables that had been merged into others may be among them, so that deleted \
                  keys show again and merge operands count twice",
             );
@@ -341,6 +362,7 @@ impl Work<'_> {
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
         let (restored, mut has_merges) = (&self.restored, false);
+        let with_tables = state.keyspaces.len();
         lost_settings::learn_from_tables(state, &mut recovering);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
@@ -358,9 +380,7 @@ impl Work<'_> {
             Ok(last)
         })?;
         self.state.last_sequence = self.state.last_sequence.max(last_sequence);
-        if has_merges {
-            self.warn(lost_settings::MERGES_OF_UNKNOWN_OPERATOR);
-        }
+        self.warn_of_settings(self.state.keyspaces.len() > with_tables, has_merges);
         self.note_log(&mut log)?;
         self.state.next_file = self.tables.next_file.load(Relaxed);
         let caches = (&self.tables.cache, &memory);

@@ -27,9 +27,14 @@ pub struct RepairReport {
     pub keyspaces: Vec<String>,
     /// Entries in its tables now: versions, not keys.
     pub entries: u64,
+    /// Reads may find what was not there, as `warnings` says: an older value of a key, one that was
+    /// deleted, operands of a merge that count twice or were combined by another operator, or a
+    /// keyspace under another name.
+    pub may_be_wrong: bool,
     /// What a reader of the database must expect.
     pub warnings: Vec<String>,
-    /// Where the damaged files are now, if there were any.
+    /// Where the files are now that are not used any more, if there are any: damaged ones, and
+    /// those whose content is in other files.
     pub lost_directory: Option<PathBuf>,
 }
 
@@ -103,7 +108,7 @@ impl fmt::Display for RepairReport {
         }
         writeln!(f, "repaired: {} keyspaces, {} entries in tables", self.keyspaces.len(), self.entries)?;
         match &self.lost_directory {
-            Some(directory) => writeln!(f, "the damaged files are in {}", directory.display()),
+            Some(directory) => writeln!(f, "files that are not used any more are in {}", directory.display()),
             None => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, manifest, manifest_number, table_number};
-use crate::version::manifest::{InForce, current_number, read_current};
+use crate::version::manifest::{HEADER_BYTES, InForce, current_number, read_current};
 use crate::version::salvage::{self, Missing};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -46,8 +46,8 @@ pub struct Survey {
     /// What the state may be without, if `CURRENT` names that manifest or is missing; without a
     /// manifest, anything.
     pub missing: Option<Missing>,
-    /// Files that are damaged, with where and how.
-    pub damaged: Vec<(String, String)>,
+    /// Places that are damaged: of each file the name, the offset, and what is wrong there.
+    pub damaged: Vec<(String, u64, String)>,
     /// The numbers of the table files.
     pub tables: BTreeSet<u64>,
     /// The names of the manifests.
@@ -68,9 +68,9 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
     if current.is_none() {
         let what = if names.iter().any(|name| name == CURRENT) { "damaged" } else { "missing" };
-        survey.damaged.push((CURRENT.into(), format!("the file is {what}")));
+        survey.damaged.push((CURRENT.into(), 0, format!("the file is {what}")));
     } else if let Some(number) = current.filter(|number| !numbers.contains(number)) {
-        survey.damaged.push((manifest(number), "the manifest in force is missing".into()));
+        survey.damaged.push((manifest(number), 0, "the manifest in force is missing".into()));
     }
     // Any other than the current one is older, or newer and not yet current: both tell more than
     // none.
@@ -78,15 +78,15 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     for number in current.into_iter().chain(others) {
         let Some(found) = salvage::salvage(env, directory, number)? else {
             if numbers.contains(&number) {
-                survey.damaged.push((manifest(number), "its first record does not verify".into()));
+                let offset = HEADER_BYTES as u64;
+                survey.damaged.push((manifest(number), offset, "its first record does not verify".into()));
             }
             continue;
         };
-        if let Some(offset) = found.damage {
-            survey.damaged.push((manifest(number), format!("an edit at offset {offset} does not verify")));
-        }
+        let what = |offset| if offset == 0 { "the header does not verify" } else { "an edit does not verify" };
+        survey.damaged.extend(found.damaged.iter().map(|&offset| (manifest(number), offset, what(offset).into())));
         let is_in_force = current == Some(number) || current.is_none();
-        survey.is_whole = found.damage.is_none() && is_in_force;
+        survey.is_whole = found.damaged.is_empty() && is_in_force;
         survey.missing = is_in_force.then_some(found.missing);
         survey.state = found.state;
         break;
