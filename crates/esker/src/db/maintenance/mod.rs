@@ -5,6 +5,7 @@
 //! | `ingest` | sorted pairs straight into tables |
 //! | `checkpoint` | a copy that can be opened |
 //! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
+//! | `follower_checkpoint` | a copy of what another process writes |
 //! | `verify` | everything is read and checked |
 //! | `repair` | a damaged database opens again |
 //! | `stats` | statistics |
@@ -15,6 +16,7 @@
 
 pub mod checked_copy;
 pub mod checkpoint;
+pub mod follower_checkpoint;
 pub mod ingest;
 pub mod metrics;
 pub mod prometheus;
