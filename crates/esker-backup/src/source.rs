@@ -1,12 +1,14 @@
 //! What a backup is made of: a checkpoint in a directory that goes away again.
 //!
 //! It is made in a sub-directory, beside the database unless the caller names another place, so
-//! that its files are links. Only one handle has a database open for writing, and it is in this
-//! process: a sub-directory that no call of this process uses was left by one that was cut short,
-//! and is removed by the next.
+//! that its files are links. Several processes may back up one database, as followers of the one
+//! that writes it: beside each sub-directory there is a file that is locked as long as it is used.
+//! One that no call uses was left by one that was cut short, and is removed by the next.
 
 use crate::error::{Error, Result};
 use crate::moving::LocalFile;
+use esker::env::os::OsEnv;
+use esker::env::{Env, Lock};
 use esker::{CheckpointMode, Comparator, Db, Options};
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Of the sub-directories, which are the only ones that are ever removed.
 const PREFIX: &str = "esker-backup-source-";
+/// Behind the name of a sub-directory, of the file that is locked.
+const LOCK_SUFFIX: &str = ".lock";
+/// How often another process may remove the directory above them, which it finds empty.
+const ATTEMPTS: usize = 100;
 
 /// The sub-directories that calls of this process use.
 static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -135,8 +141,7 @@ impl Create {
 
 /// A checkpoint, which is removed when this is dropped.
 pub struct Source {
-    directory: PathBuf,
-    parent: PathBuf,
+    place: Place,
     /// Its files.
     pub files: Vec<LocalFile>,
     /// The last write in it.
@@ -152,11 +157,10 @@ impl Source {
             Some(directory) => directory.clone(),
             None => beside(db.path())?,
         };
-        let directory = reserve(&parent)?;
-        let mut source = Source { directory, parent, files: Vec::new(), sequence: 0, keyspaces: Vec::new() };
-        db.checkpoint_with(&source.directory, options.mode)?;
+        let mut source = Source { place: reserve(&parent)?, files: Vec::new(), sequence: 0, keyspaces: Vec::new() };
+        db.checkpoint_with(&source.place.directory, options.mode)?;
         source.inspect(options)?;
-        source.files = files(&source.directory)?;
+        source.files = files(&source.place.directory)?;
         Ok(source)
     }
 
@@ -164,7 +168,7 @@ impl Source {
     fn inspect(&mut self, create: &Create) -> Result<()> {
         let options = Options::default().create_if_missing(false);
         let options = create.comparators.iter().cloned().fold(options, Options::comparator);
-        let copy = Db::open_read_only(&self.directory, options)?;
+        let copy = Db::open_read_only(&self.place.directory, options)?;
         if create.verify {
             copy.verify()?;
         }
@@ -174,11 +178,21 @@ impl Source {
     }
 }
 
-impl Drop for Source {
+/// A sub-directory that is used by one backup, and removed when this is dropped.
+struct Place {
+    directory: PathBuf,
+    parent: PathBuf,
+    lock: Option<Box<dyn Lock>>,
+}
+
+impl Drop for Place {
     /// What cannot be removed now, the next backup removes.
     fn drop(&mut self) {
         let mut in_use = in_use();
         let _ = fs::remove_dir_all(&self.directory);
+        if let Some(lock) = self.lock.take() {
+            release(&self.directory, lock);
+        }
         in_use.remove(&self.directory);
         // Unless another one is in it, or it was the caller's and has something else.
         let _ = fs::remove_dir(&self.parent);
@@ -196,24 +210,88 @@ fn beside(database: &Path) -> Result<PathBuf> {
     Ok(absolute.with_file_name(name))
 }
 
+/// The file that is locked while a sub-directory is used.
+fn lock_of(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_os_string();
+    name.push(LOCK_SUFFIX);
+    name.into()
+}
+
+/// Locks a sub-directory, which need not exist. None if another process uses it.
+fn lock(directory: &Path) -> Result<Option<Box<dyn Lock>>> {
+    match OsEnv::new().lock(&lock_of(directory)) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(esker::Error::Locked { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the lock back, and removes its file.
+fn release(directory: &Path, lock: Box<dyn Lock>) {
+    let file = lock_of(directory);
+    // Before: who takes the lock then finds that the file has no name.
+    let _ = fs::remove_file(&file);
+    drop(lock);
+    if cfg!(windows) {
+        // No open file is removed there, also none that another process has locked by now.
+        let _ = fs::remove_file(&file);
+    }
+}
+
 /// Takes away what was left, and returns a sub-directory for one backup, which does not exist.
-fn reserve(parent: &Path) -> Result<PathBuf> {
+fn reserve(parent: &Path) -> Result<Place> {
     let mut in_use = in_use();
-    // Under the lock: another backup that ends removes it where it is empty.
-    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
-    let parent = fs::canonicalize(parent).map_err(|error| Error::io("find", parent, error))?;
-    let entries = fs::read_dir(&parent).map_err(|error| Error::io("list", &parent, error))?;
-    for entry in entries {
-        let path = entry.map_err(|error| Error::io("list", &parent, error))?.path();
-        let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-        if is_ours && !in_use.contains(&path) {
-            fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
+    for attempt in 1.. {
+        fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+        match reserve_in(parent, &in_use) {
+            // Another process has removed it: it was empty.
+            Err(_) if attempt < ATTEMPTS && !parent.exists() => {}
+            Err(error) => return Err(error),
+            Ok(place) => {
+                in_use.insert(place.directory.clone());
+                return Ok(place);
+            }
         }
     }
-    let free = (0_u64..).map(|number| parent.join(format!("{PREFIX}{number}"))).find(|path| !in_use.contains(path));
-    let free = free.ok_or_else(|| Error::invalid("too many backups at once"))?;
-    in_use.insert(free.clone());
-    Ok(free)
+    Err(Error::invalid(format!("{} is removed again and again; name a scratch directory", parent.display())))
+}
+
+fn reserve_in(parent: &Path, in_use: &BTreeSet<PathBuf>) -> Result<Place> {
+    let parent = fs::canonicalize(parent).map_err(|error| Error::io("find", parent, error))?;
+    let entries = fs::read_dir(&parent).map_err(|error| Error::io("list", &parent, error))?;
+    let mut left = BTreeSet::new();
+    for entry in entries {
+        let path = entry.map_err(|error| Error::io("list", &parent, error))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with(PREFIX) {
+            left.insert(parent.join(name.strip_suffix(LOCK_SUFFIX).unwrap_or(name)));
+        }
+    }
+    for directory in left.iter().filter(|directory| !in_use.contains(*directory)) {
+        if let Some(lock) = lock(directory)? {
+            remove(directory)?;
+            release(directory, lock);
+        }
+    }
+    for number in 0_u64.. {
+        let directory = parent.join(format!("{PREFIX}{number}"));
+        if in_use.contains(&directory) {
+            continue;
+        }
+        if let Some(lock) = lock(&directory)? {
+            // Another process may have left it meanwhile.
+            remove(&directory)?;
+            return Ok(Place { directory, parent, lock: Some(lock) });
+        }
+    }
+    Err(Error::invalid("too many backups at once"))
+}
+
+fn remove(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", directory, error)),
+        _ => Ok(()),
+    }
 }
 
 /// The files of a checkpoint.

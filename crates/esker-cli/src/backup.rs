@@ -2,6 +2,7 @@
 
 use crate::arguments::DatabaseArguments;
 use crate::failure::{Failure, one_line};
+use crate::open::Beside;
 use crate::output::{Output, bytes_text};
 use crate::progress::{Progress, Unit};
 use crate::size::size;
@@ -30,7 +31,8 @@ Examples:
 A target is a directory or a URL, and holds the backups of one database. Only files that it lacks are copied. Several
 commands may use a target at the same time; one that is interrupted leaves no half of a backup. Options of a store's
 client come from the environment, such as AWS_REGION and AWS_ENDPOINT.
-A database that a program has open is locked: the program makes its backups itself, with the crate esker-backup.";
+While a program has the database open, it is read beside that program, which goes on: the backup has what the program
+had written when the command began.";
 
 /// Make, list, verify, restore and prune incremental backups
 #[derive(Args)]
@@ -312,15 +314,15 @@ fn object(backup: &Kept) -> Value {
 
 impl Create {
     fn run(self) -> Result<(), Failure> {
-        let db = open::existing(&self.database.db)?;
+        let copied = open::for_copying(&self.database.db)?;
         self.target.refuse_inside(&self.database.db)?;
         let target = self.target.open(true)?;
         let mut options = Options::default().verify_source(self.verify_source).any_database(self.any_database);
         if let Some(scratch) = &self.scratch {
             options = options.scratch(scratch);
         }
-        let created = target.create(&db, &options);
-        let closed = db.close();
+        let created = target.create(copied.db(), &options);
+        let (beside, closed) = (copied.beside(), copied.close());
         let created = created.map_err(failure)?;
         closed?;
         drop(target);
@@ -329,11 +331,13 @@ impl Create {
             let mut line = object(&created.backup);
             line["copied_files"] = files.into();
             line["copied_bytes"] = bytes.into();
+            beside.inspect(|beside| beside.put_into(&mut line));
             line.to_string()
         } else {
             let (number, all) = (created.backup.number, created.backup.files);
             let size = bytes_text(created.backup.bytes);
-            format!("backup {number}: {all} files, {size}; {files} copied, {}", bytes_text(bytes))
+            let (copied, beside) = (bytes_text(bytes), beside.map(Beside::text).unwrap_or_default());
+            format!("backup {number}: {all} files, {size}; {files} copied, {copied}{beside}")
         })
     }
 }

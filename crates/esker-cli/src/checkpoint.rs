@@ -2,6 +2,7 @@
 
 use crate::arguments::DatabaseArguments;
 use crate::failure::Failure;
+use crate::open::Beside;
 use crate::progress::Progress;
 use crate::{open, output};
 use esker::CheckpointMode;
@@ -17,7 +18,8 @@ Examples:
 The directory must be empty or not exist, and not be in that of the database. Where both are on one file system the tables are linked, not copied:
 never change or truncate files of the copy in place, they are the database's own. With --copy it has its own;
 everything is checked while it is copied, and damage found ends the command: there is no copy then.
-A database that a program has open is locked: the program makes its checkpoints itself, with Db::checkpoint.";
+While a program has the database open, it is read beside that program, which goes on: the copy has what the program
+had written when the command began, and files of large values are copied, not linked.";
 
 /// Make a consistent copy in another directory
 #[derive(clap::Args)]
@@ -36,17 +38,21 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        let db = open::existing(&self.database.db)?;
+        let copied = open::for_copying(&self.database.db)?;
         let progress = Progress::waiting("copying");
         let mode = if self.copy { CheckpointMode::Copy } else { CheckpointMode::Link };
-        db.checkpoint_with(&self.directory, mode)?;
-        db.close()?;
+        copied.db().checkpoint_with(&self.directory, mode)?;
+        let beside = copied.beside();
+        copied.close()?;
         drop(progress);
         let directory = self.directory.display().to_string();
         output::print_line(&if self.database.json {
-            json!({ "checkpoint": directory }).to_string()
+            let mut line = json!({ "checkpoint": directory });
+            beside.inspect(|beside| beside.put_into(&mut line));
+            line.to_string()
         } else {
-            format!("checkpoint of {} in {directory}", self.database.db.display())
+            let beside = beside.map(Beside::text).unwrap_or_default();
+            format!("checkpoint of {} in {directory}{beside}", self.database.db.display())
         })
     }
 }

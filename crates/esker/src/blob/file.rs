@@ -83,6 +83,41 @@ impl BlobFile {
         Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
     }
 
+    /// Its bytes, for a copy. A file that this process appends to is opened again, by its name;
+    /// any other may have none any more.
+    ///
+    /// # Errors
+    /// `Io`
+    pub fn reopen(&self, env: &dyn Env) -> Result<Arc<dyn ReadFile>> {
+        match &self.content {
+            Content::Growing(_) => env.open(&self.path),
+            Content::Fixed(file) => Ok(Arc::clone(file)),
+        }
+    }
+
+    /// The same file, read through `content`.
+    pub fn with_content(&self, content: Arc<dyn ReadFile>) -> BlobFile {
+        BlobFile {
+            number: self.number,
+            path: self.path.clone(),
+            values: self.values,
+            end: AtomicU64::new(content.len()),
+            content: Content::Fixed(content),
+            unsynced: AtomicBool::new(false),
+            named: AtomicBool::new(true),
+        }
+    }
+
+    /// Reads the header again.
+    ///
+    /// # Errors
+    /// As when it is opened.
+    pub fn check_header(&self) -> Result<()> {
+        let mut header = [0; HEADER_BYTES as usize];
+        self.read_at(0, &mut header)?;
+        check_header(&self.path, self.number, &header).map(drop)
+    }
+
     /// Its number.
     pub fn number(&self) -> u64 {
         self.number

@@ -102,6 +102,12 @@ impl BlobStore {
         Ok(file)
     }
 
+    /// Makes a file known that is open, also of another directory: nothing is appended to it here.
+    pub fn know(&self, file: Arc<BlobFile>) {
+        let other = self.files.write().insert(file.number(), file);
+        drop(other);
+    }
+
     fn find(&self, number: u64) -> Option<Arc<BlobFile>> {
         self.files.read().get(&number).cloned()
     }

@@ -12,7 +12,7 @@ use crate::db::maintenance::metrics::Recorder;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
 use crate::db::maintenance::verify::{VerifyEvent, VerifyReport};
-use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify, verify_directory};
+use crate::db::maintenance::{checkpoint, follower_checkpoint, metrics, properties, repair, verify, verify_directory};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
@@ -440,8 +440,12 @@ impl Db {
     /// truncated it cannot read any more. Deleting the copy, or opening it as a database, does no
     /// harm. For a copy with files of its own there is [`Db::checkpoint_with`].
     ///
+    /// On the handle of a [`Follower`](crate::Follower) it is a copy of what a database holds that
+    /// another process writes, without its doing; see [`Db::checkpoint_with`].
+    ///
     /// # Errors
-    /// `InvalidArgument` if `directory` exists and is not empty, or is in the database's own; `Io`.
+    /// `InvalidArgument` if `directory` exists and is not empty, or is in the database's own; `Io`;
+    /// `ReadOnly` on a handle opened read-only; `Stalled` on that of a follower.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -463,8 +467,17 @@ impl Db {
     /// as a database. Writes, flushes and compactions go on meanwhile; files that these replace are
     /// removed when the copy is done.
     ///
+    /// On the handle of a [`Follower`](crate::Follower) the call catches up first. It holds every
+    /// write that was acknowledged before it, but for writes without log that are not flushed, and
+    /// also those that the writer has not synced. Nothing is written to the directory of the
+    /// database, and the writer does not wait, whatever it does meanwhile. Blob files are copied
+    /// with either mode: the writer may go on appending to them.
+    ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty, or is in the database's own; `Io`;
+    /// `ReadOnly` on a handle opened read-only; on that of a follower `Stalled` if the writer
+    /// changes its files faster than they can be opened, and what
+    /// [`Follower::catch_up`](crate::Follower::catch_up) returns.
     /// `Corruption` names a damaged file of this database, as [`Db::health`] then does, and the
     /// place in it. After an error there is no copy.
     ///
@@ -480,7 +493,11 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn checkpoint_with(&self, directory: impl AsRef<Path>, mode: CheckpointMode) -> Result<()> {
-        checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
+        let (inner, target) = (&self.shared.inner, directory.as_ref());
+        match &self.shared.following {
+            None => checkpoint::checkpoint(inner, target, mode),
+            Some(following) => follower_checkpoint::checkpoint(inner, following, target, mode),
+        }
     }
 
     /// Reads every table and every large value, and checks everything that can be checked. Damage

@@ -2,7 +2,7 @@
 
 use super::database::Db;
 use super::shared::Shared;
-use crate::db::lifecycle::follow::{self, FollowerProgress, Following};
+use crate::db::lifecycle::follow::{self, FollowerLag, FollowerProgress, Following};
 use crate::error::Result;
 use crate::options::Options;
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// ```
 pub struct Follower {
     db: Db,
-    following: Mutex<Following>,
+    following: Arc<Mutex<Following>>,
 }
 
 impl std::fmt::Debug for Follower {
@@ -60,8 +60,9 @@ impl Db {
     /// ```
     pub fn open_follower(path: impl AsRef<Path>, options: Options) -> Result<Follower> {
         let (inner, following) = follow::open(path.as_ref(), options)?;
-        let shared = Arc::new(Shared::new(Arc::new(inner)));
-        Ok(Follower { db: Db { shared }, following: Mutex::new(following) })
+        let following = Arc::new(Mutex::new(following));
+        let shared = Arc::new(Shared::of_follower(Arc::new(inner), &following));
+        Ok(Follower { db: Db { shared }, following })
     }
 }
 
@@ -93,6 +94,35 @@ impl Follower {
         let inner = &self.db.shared.inner;
         inner.refuse_in_callback()?;
         follow::catch_up(inner, &mut self.following.lock())
+    }
+
+    /// How far the follower is behind what the writer has written; it stays where it is. Reads the
+    /// log from there on, which takes the time that catching up takes to read it. Waits for a
+    /// catching up at work.
+    ///
+    /// Not in the numbers: what is written without log, what the writer is about to write, and what
+    /// an open would not find either, such as what lies behind damage.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption`; `InCallback`. `None` if the log from there on is gone: it is in tables,
+    /// which the next [`Follower::catch_up`] reads.
+    ///
+    /// ```
+    /// # use esker::{Db, Options, env::mem::MemEnv};
+    /// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let writer = Db::open("data", options.clone())?;
+    /// # let names = writer.keyspace("names", Default::default())?;
+    /// # let follower = Db::open_follower("data", options)?;
+    /// names.put("ada", "1815")?;
+    /// assert_eq!(follower.lag()?.map(|lag| lag.batches), Some(1));
+    /// follower.catch_up()?;
+    /// assert_eq!(follower.lag()?.map(|lag| lag.batches), Some(0));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn lag(&self) -> Result<Option<FollowerLag>> {
+        let inner = &self.db.shared.inner;
+        inner.refuse_in_callback()?;
+        follow::lag(inner, &self.following.lock())
     }
 
     /// The handle to read with, which is that of a database opened read-only: its keyspaces show

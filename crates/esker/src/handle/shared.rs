@@ -1,5 +1,6 @@
 //! The shared part of the handles of one database.
 
+use crate::db::lifecycle::follow::Following;
 use crate::db::state::inner::Inner;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) inner: Arc<Inner>,
+    /// What a follower knows of the files of its writer.
+    pub(super) following: Option<Arc<Mutex<Following>>>,
     /// The background thread, if there is one.
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// The thread that calls the event listener, if there is one.
@@ -18,7 +21,13 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(super) fn new(inner: Arc<Inner>) -> Shared {
-        Shared { inner, thread: Mutex::new(None), teller: Mutex::new(None) }
+        Shared { inner, following: None, thread: Mutex::new(None), teller: Mutex::new(None) }
+    }
+
+    pub(super) fn of_follower(inner: Arc<Inner>, following: &Arc<Mutex<Following>>) -> Shared {
+        let mut shared = Shared::new(inner);
+        shared.following = Some(Arc::clone(following));
+        shared
     }
 
     /// Stops the background thread and releases the lock on the directory.

@@ -3,7 +3,7 @@
 
 use crate::common::{DIRECTORY, Machine, all, keyspace, pairs, text};
 use esker::merge::{StringAppend, UInt64Add};
-use esker::{Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
+use esker::{CheckpointMode, Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +99,7 @@ struct Run {
     db: Option<Db>,
     follower: Follower,
     snapshots: Vec<(Snapshot, Vec<(Keyspace, Pairs)>)>,
+    copies: usize,
 }
 
 const NAMES: [&str; 4] = ["counts", "expires", "plain", "text"];
@@ -112,7 +113,7 @@ impl Run {
         let machine = Machine::new();
         let db = Db::open(DIRECTORY, Run::options(&machine)).expect("open");
         let follower = follow(Run::options(&machine));
-        Run { machine, random: Random(seed), db: Some(db), follower, snapshots: Vec::new() }
+        Run { machine, random: Random(seed), db: Some(db), follower, snapshots: Vec::new(), copies: 0 }
     }
 
     fn db(&self) -> &Db {
@@ -183,6 +184,21 @@ impl Run {
         }
     }
 
+    /// A checkpoint of what the follower has.
+    fn copy(&mut self) {
+        self.copies += 1;
+        let directory = format!("/copies/{}", self.copies);
+        let mode = [CheckpointMode::Link, CheckpointMode::Copy][self.random.below(2) as usize];
+        self.follower.db().checkpoint_with(&directory, mode).expect("checkpoint");
+        let copy = Db::open(&directory, Run::options(&self.machine)).expect("the copy opens");
+        copy.verify().expect("the copy verifies");
+        assert_eq!(contents(&copy), contents(self.follower.db()), "{directory}");
+        if self.random.below(2) == 0 {
+            copy.compact().expect("compact");
+            assert_eq!(contents(&copy), contents(self.follower.db()), "{directory}, compacted");
+        }
+    }
+
     /// What is in no log is flushed first, so that the follower has to have it.
     fn compare(&mut self) {
         if self.random.below(3) == 0 {
@@ -191,6 +207,9 @@ impl Run {
             assert_eq!(contents(self.follower.db()), contents(self.db()));
         } else {
             self.follower.catch_up().expect("catch up");
+        }
+        if self.random.below(8) == 0 {
+            self.copy();
         }
         let db = self.follower.db();
         let seen = |keyspace: Keyspace| {

@@ -28,6 +28,7 @@ mod fifo;
 mod filter_policy;
 mod filters;
 mod follower;
+mod follower_checkpoint;
 mod get_into;
 mod hostile;
 mod in_place;

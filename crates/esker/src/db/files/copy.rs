@@ -42,6 +42,19 @@ pub fn link(env: &dyn Env, from: &Path, to: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// As [`link`], if the file is as long as it is known to be. Another one has the name where the
+/// directory has come to hold another database meanwhile.
+pub fn link_same(env: &dyn Env, from: &Path, to: &Path, bytes: u64) -> Result<bool> {
+    if !link(env, from, to)? {
+        return Ok(false);
+    }
+    let is_same = env.open(to)?.len() == bytes;
+    if !is_same {
+        env.remove(to)?;
+    }
+    Ok(is_same)
+}
+
 /// Writes the bytes of `source` to the file `to`, durably but for its name.
 pub fn copy(env: &dyn Env, source: &dyn ReadFile, to: &Path) -> Result<()> {
     let mut copy = env.create(to)?;

@@ -37,6 +37,7 @@ use crate::options::Options;
 use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::manifest::{InForce, read_current, stamp};
 use crate::version::runs::Version;
+use crate::wal::format::record_bytes;
 use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::tail::{End, LogTail, Taken};
@@ -76,6 +77,19 @@ pub struct Following {
     replaced: Vec<Weak<ReadState>>,
 }
 
+impl std::fmt::Debug for Following {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Following").field("manifest", &self.stamp).finish_non_exhaustive()
+    }
+}
+
+impl Following {
+    /// What the manifest said that is installed.
+    pub fn state(&self) -> &ManifestState {
+        &self.state
+    }
+}
+
 /// How far a follower is.
 ///
 /// ```
@@ -87,6 +101,7 @@ pub struct Following {
 /// # writer.existing_keyspace("names")?.put("ada", "1815")?;
 /// let progress = follower.catch_up()?;
 /// assert_eq!((progress.batches, progress.sequence), (1, writer.snapshot().sequence()));
+/// assert!(progress.at_end && progress.log_bytes > 0);
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +111,40 @@ pub struct FollowerProgress {
     pub sequence: Sequence,
     /// Batches that this call has read from the log.
     pub batches: u64,
+    /// The bytes of log that they took: so far behind it was, with what came meanwhile. Not counted
+    /// are those that are read again because their table is new, and where everything had to be
+    /// read anew, what an open reads.
+    pub log_bytes: u64,
+    /// Whether it has come to the end of what the writer had written, when this call looked last.
+    /// What the writer writes afterwards is not known to it: see
+    /// [`Follower::lag`](crate::Follower::lag). False where the log goes on behind a place at which
+    /// an open would end, too, such as damage.
+    pub at_end: bool,
+}
+
+/// How far a follower is behind its writer.
+///
+/// ```
+/// # use esker::{Db, Options, env::mem::MemEnv};
+/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+/// # let writer = Db::open("data", options.clone())?;
+/// # let names = writer.keyspace("names", Default::default())?;
+/// # let follower = Db::open_follower("data", options)?;
+/// names.put("ada", "1815")?;
+/// let lag = follower.lag()?.expect("the log is there");
+/// assert_eq!((lag.batches, lag.sequence), (1, writer.snapshot().sequence()));
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowerLag {
+    /// Batches in the log that the follower has not read.
+    pub batches: u64,
+    /// The bytes of log that they take.
+    pub log_bytes: u64,
+    /// The sequence number of the last write in them; if there are none, of the last write that the
+    /// follower has.
+    pub sequence: Sequence,
 }
 
 /// Opens a database for following.
@@ -134,7 +183,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
     inner.refuse_in_callback()?;
     // No snapshot is made in between: what it would see is no state that the database had.
     let _alone = inner.keyspace_changes.lock();
-    let mut batches = 0;
+    let mut progress = FollowerProgress::default();
     for attempt in 0..ATTEMPTS {
         if attempt > 3 {
             std::thread::sleep(PATIENCE);
@@ -165,7 +214,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
             }
             create_keyspaces(inner, following, &next.state)?;
         }
-        match read_log(inner, following, next.as_ref(), &mut batches)? {
+        match read_log(inner, following, next.as_ref(), &mut progress)? {
             End::Reached => {}
             End::NotYet => {
                 following.stamp = None;
@@ -176,7 +225,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
                 read_anew(inner, following)?;
                 if before == (following.tail.position(), following.stamp) {
                     // The log ends here for an open, too.
-                    return Ok(progress(inner, batches));
+                    return Ok(FollowerProgress { sequence: last_sequence(inner), ..progress });
                 }
                 continue;
             }
@@ -191,14 +240,29 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         }
         // Otherwise the log may have writes that came behind a load, which only the manifest has.
         if current.is_some() && look() == current {
-            return Ok(progress(inner, batches));
+            return Ok(FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress });
         }
     }
     Err(changed_too_fast(inner))
 }
 
-fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
-    FollowerProgress { sequence: inner.last_sequence.load(Ordering::Acquire), batches }
+fn last_sequence(inner: &Inner) -> Sequence {
+    inner.last_sequence.load(Ordering::Acquire)
+}
+
+/// How far the follower is behind. None if the log from there on is gone.
+pub fn lag(inner: &Inner, following: &Following) -> Result<Option<FollowerLag>> {
+    let mut lag = FollowerLag { sequence: last_sequence(inner), ..FollowerLag::default() };
+    // One of its own: that of the follower does not move.
+    let Some(mut tail) = tail_at(inner, following.tail.position())? else { return Ok(None) };
+    let end = tail.read(None, &mut |record, _| {
+        let writes = decode(&record)?.len() as u64;
+        lag.batches += 1;
+        lag.log_bytes += record_bytes(record.payload.len());
+        lag.sequence = lag.sequence.max(record.sequence + writes.saturating_sub(1));
+        Ok(Taken::Yes)
+    })?;
+    Ok(Some(lag).filter(|_| end != End::Lost))
 }
 
 /// Makes the keyspaces that are new by the manifest known, empty.
@@ -273,7 +337,12 @@ fn add_keyspace(
 
 /// Step 2. `next`: the manifest as it was read before, if it has changed; a keyspace that it does
 /// not know has been created since.
-fn read_log(inner: &Inner, following: &mut Following, next: Option<&InForce>, batches: &mut u64) -> Result<End> {
+fn read_log(
+    inner: &Inner,
+    following: &mut Following,
+    next: Option<&InForce>,
+    progress: &mut FollowerProgress,
+) -> Result<End> {
     let mut looked_behind = None;
     let Following { manifest, state, tail, begins, .. } = following;
     let (number, newest) = next.map_or((*manifest, &*state), |next| (next.number, &next.state));
@@ -325,7 +394,8 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&InForce>, ba
         inner.last_sequence.store(writer.last_sequence, Ordering::Release);
         drop(writer);
         operations.iter().for_each(|operation| inner.watchers.note(operation));
-        *batches += 1;
+        progress.batches += 1;
+        progress.log_bytes += record_bytes(record.payload.len());
         Ok(Taken::Yes)
     })
 }

@@ -27,9 +27,33 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// How and where a keyspace is written, which the caller then names in it. Large values go by
+/// `large`.
+pub fn output<'a>(
+    (directory, options): (&Path, &'a Options),
+    cache: &Arc<BlockCache>,
+    next_file: &'a (dyn Fn() -> u64 + Sync),
+    large: BlobValues<'a>,
+) -> OutputOptions<'a> {
+    OutputOptions {
+        env: &*options.env,
+        directory: directory.to_path_buf(),
+        table: table_options(options, true),
+        order: KeyOrder::default(),
+        filter_policy: options.filter_policy.clone(),
+        keyspace: TableKeyspace::default(),
+        flushed: 0,
+        target_file_bytes: options.target_file_bytes,
+        cache: Arc::clone(cache),
+        read_mode: options.read_mode,
+        next_file,
+        large,
+    }
+}
+
 /// Writes the memtables of the keyspace that `output` names, oldest first, and returns its new
 /// version and what the manifest must say.
-fn write(
+pub fn write(
     memtables: &[Arc<Memtable>],
     version: &Version,
     rules: Rules<'_>,
@@ -68,25 +92,9 @@ pub fn write_replayed(
 ) -> Result<()> {
     let next = AtomicU64::new(state.next_file);
     let next_file = || next.fetch_add(1, Relaxed);
-    let mut output = OutputOptions {
-        env: &*options.env,
-        directory: directory.to_path_buf(),
-        table: table_options(options, true),
-        order: KeyOrder::default(),
-        filter_policy: options.filter_policy.clone(),
-        keyspace: TableKeyspace::default(),
-        flushed: 0,
-        target_file_bytes: options.target_file_bytes,
-        cache: Arc::clone(cache),
-        read_mode: options.read_mode,
-        next_file: &next_file,
-        large: BlobValues {
-            store: blobs,
-            threshold: options.blob_threshold(),
-            copy: if is_closed { Copy::From(&|_| false) } else { Copy::All },
-            one_by_one: true,
-        },
-    };
+    let copy = if is_closed { Copy::From(&|_| false) } else { Copy::All };
+    let large = BlobValues { store: blobs, threshold: options.blob_threshold(), copy, one_by_one: true };
+    let mut output = output((directory, options), cache, &next_file, large);
     let mut written = Vec::new();
     for (&id, recovered) in recovering.iter() {
         output.keyspace = recovered.record.label(id);

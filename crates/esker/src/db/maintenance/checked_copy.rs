@@ -5,8 +5,8 @@
 //! values have their checksums in the tables that refer to them, in the order of the keys; so a
 //! blob file is copied as it is, and every value that is referred to is then read from the copy.
 
-use crate::blob::BlobStore;
 use crate::blob::format::file_name as blob_name;
+use crate::blob::{BlobFile, BlobStore};
 use crate::db::files::copy;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
@@ -40,32 +40,36 @@ fn note_table(inner: &Inner, table: &Table, error: &Error) {
 }
 
 /// Copies blob files to the directory `target`, durably but for their names. `tables` are all that
-/// may refer to them. The caller sees to it that the files stay.
-pub fn blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &Path) -> Result<()> {
+/// may refer to them. The caller sees to it that those which this process writes stay.
+pub fn blobs(inner: &Inner, tables: &[Arc<Table>], files: &[Arc<BlobFile>], target: &Path) -> Result<()> {
     let env = &*inner.options.env;
     let mut known = inner.blobs.damaged();
-    for numbers in numbers.chunks(FILES_AT_ONCE) {
-        for number in numbers {
-            let name = blob_name(*number);
-            copy::copy(env, &*env.open(&inner.directory.join(&name))?, &target.join(&name))?;
+    for files in files.chunks(FILES_AT_ONCE) {
+        let mut originals = Vec::with_capacity(files.len());
+        for file in files {
+            let content = file.reopen(env)?;
+            copy::copy(env, &*content, &target.join(blob_name(file.number())))?;
+            originals.push(Arc::new(file.with_content(content)));
         }
-        check_blobs(inner, tables, numbers, target)?;
+        check_blobs(inner, tables, originals, target)?;
     }
-    known.retain(|number, _| numbers.contains(number));
+    known.retain(|number, _| files.iter().any(|file| file.number() == *number));
     inner.blobs.forget_damage(&known);
     Ok(())
 }
 
 /// Reads every value that tables refer to from the copies of these blob files. What is wrong in the
 /// copy as a rule was so in the original, which then is the file to name.
-fn check_blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &Path) -> Result<()> {
-    let store = |directory: &Path| {
-        BlobStore::new(Arc::clone(&inner.options.env), directory.to_path_buf(), u64::MAX, Compression::None)
-    };
+fn check_blobs(inner: &Inner, tables: &[Arc<Table>], files: Vec<Arc<BlobFile>>, target: &Path) -> Result<()> {
+    let env = &inner.options.env;
+    let store =
+        |directory: &Path| BlobStore::new(Arc::clone(env), directory.to_path_buf(), u64::MAX, Compression::None);
     let (copies, originals) = (store(target), store(&inner.directory));
-    for &number in numbers {
-        let noted = || originals.open_file(number, 0).inspect_err(|error| inner.blobs.note_damage(number, error));
-        copies.open_file(number, 0).or_else(|error| noted().and(Err(error)))?;
+    let numbers: Vec<u64> = files.iter().map(|file| file.number()).collect();
+    for file in files {
+        let noted = || file.check_header().inspect_err(|error| inner.blobs.note_damage(file.number(), error));
+        copies.open_file(file.number(), 0).or_else(|error| noted().and(Err(error)))?;
+        originals.know(file);
     }
     for table in tables.iter().filter(|table| numbers.iter().any(|number| table.summary().blobs.contains_key(number))) {
         let checked = table.blob_references(&mut |reference| {

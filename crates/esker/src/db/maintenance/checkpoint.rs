@@ -9,8 +9,8 @@
 //!    last `CURRENT`.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A copy that failed is removed. A copy that was cut short stays, is refused by open, and is
-//! removed by the next attempt.
+//! A follower replaces step 2 (`follower_checkpoint.rs`). A copy that failed is removed. A copy that
+//! was cut short stays, is refused by open, and is removed by the next attempt.
 
 use crate::blob::BlobFile;
 use crate::blob::format::file_name as blob_name;
@@ -21,7 +21,6 @@ use crate::db::maintenance::checked_copy;
 use crate::db::state::inner::Inner;
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::options::WalMode;
 use crate::table::Table;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{self, CURRENT, UNFINISHED};
@@ -31,6 +30,10 @@ use crate::wal::writer::{Inherited, LogWriter};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+/// Of the log segment that a manifest must name. It has a header and a link: nothing is appended to
+/// it, and a backup of an unchanged database copies it anew.
+const LOG_SEGMENT_BYTES: u64 = 256;
 
 /// How the tables and blob files of a database get into a checkpoint.
 ///
@@ -59,6 +62,13 @@ pub enum CheckpointMode {
 pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
+    let result = write_into(inner, target, || flush::flush_exactly(inner, || gather(inner, target, mode)));
+    sweep(inner);
+    result
+}
+
+/// Makes a checkpoint in `target` of what `gather` has found, linked there, or written there.
+pub(super) fn write_into(inner: &Inner, target: &Path, gather: impl FnOnce() -> Result<Contents>) -> Result<()> {
     // Two into the same directory would take each other's copy for an unfinished one.
     let _alone = inner.checkpoints.lock();
     let env = &*inner.options.env;
@@ -72,10 +82,8 @@ pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<
         return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
     }
     let begun = begin(env, target);
-    let linked = begun.and_then(|()| flush::flush_exactly(inner, || gather(inner, target, mode)));
-    let written = linked.and_then(|contents| complete(inner, target, contents));
+    let written = begun.and_then(|()| gather()).and_then(|contents| complete(inner, target, contents));
     let result = written.and_then(|()| remover::remove_checkpoint_mark(env, target));
-    sweep(inner);
     // What that leaves behind, the next attempt takes away.
     result.inspect_err(|_| drop(remover::remove_unfinished_checkpoint(env, target)))
 }
@@ -116,14 +124,15 @@ fn begin(env: &dyn Env, target: &Path) -> Result<()> {
 }
 
 /// What the copy is made of.
-struct Contents {
-    state: ManifestState,
-    /// All tables. While they are referenced, they and the blob files are not removed, though jobs
-    /// go on.
-    tables: BTreeMap<u64, Arc<Table>>,
-    /// Those of them that are not linked.
-    tables_to_copy: Vec<u64>,
-    blobs_to_copy: Vec<Arc<BlobFile>>,
+pub(super) struct Contents {
+    /// What its manifest is to say, but for the log.
+    pub state: ManifestState,
+    /// All tables of the database. While they are referenced, they and the blob files are not
+    /// removed, though jobs go on; or they are open, and may be.
+    pub tables: BTreeMap<u64, Arc<Table>>,
+    /// Those of them that are neither linked nor written.
+    pub tables_to_copy: Vec<u64>,
+    pub blobs_to_copy: Vec<Arc<BlobFile>>,
 }
 
 /// Links what the manifest names now, or holds it. The caller holds the job lock, so that no table
@@ -176,17 +185,16 @@ fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
         checked_copy::table(inner, table, &target.join(name))?;
     }
     let tables: Vec<Arc<Table>> = tables.into_values().collect();
-    let numbers: Vec<u64> = blobs_to_copy.iter().map(|file| file.number()).collect();
-    checked_copy::blobs(inner, &tables, &numbers, target)?;
+    checked_copy::blobs(inner, &tables, &blobs_to_copy, target)?;
     drop((tables, blobs_to_copy));
     let maker = SegmentMaker {
         env: Arc::clone(&inner.options.env),
         directory: target.to_path_buf(),
-        mapped: inner.options.wal_mode == WalMode::Mapped,
+        mapped: false,
         in_foreground: false,
         read_only: false,
-        smallest_bytes: inner.options.wal_segment_bytes.clamp(256, 1 << 20),
-        largest_bytes: inner.options.wal_segment_bytes.max(256),
+        smallest_bytes: LOG_SEGMENT_BYTES,
+        largest_bytes: LOG_SEGMENT_BYTES,
     };
     let log = LogWriter::start(maker, Inherited::default())?;
     state.log_floor = log.position().segment;

@@ -5,6 +5,7 @@
 //! | `ingest` | sorted pairs straight into tables |
 //! | `checkpoint` | a copy that can be opened |
 //! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
+//! | `follower_checkpoint` | a copy of what another process writes |
 //! | `verify` | everything is read and checked |
 //! | `verify_directory` | the same of a directory, which need not open |
 //! | `repair` | a damaged database opens again |
@@ -16,6 +17,7 @@
 
 pub mod checked_copy;
 pub mod checkpoint;
+pub mod follower_checkpoint;
 pub mod ingest;
 pub mod metrics;
 pub mod prometheus;

@@ -167,6 +167,9 @@ pub const READS: &[Listed] = &[
     call!("Follower::catch_up of its own directory", Works, |own: &Own| {
         Db::open_follower(DIRECTORY, own.options.clone())?.catch_up().map(drop)
     }),
+    call!("Follower::lag of its own directory", Works, |own: &Own| {
+        Db::open_follower(DIRECTORY, own.options.clone())?.lag().map(drop)
+    }),
     call!("Batch::len", Works, |db: &Own| {
         let mut batch = db.batch();
         batch.put(&plain(db)?, "bob", "1923")?;
