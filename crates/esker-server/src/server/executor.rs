@@ -177,10 +177,7 @@ impl Executor {
             // Without a sender nothing comes any more.
             let received = timeout(self.patience(), messages.recv()).await;
             let mut next = received.map_or(None, |message| Some(message.unwrap_or(Message::Stop)));
-            // Connections that have requests join the batch: tokio asks the system which do, runs
-            // this task first, and then theirs.
-            yield_now().await;
-            yield_now().await;
+            self.gather().await;
             self.execution.begin();
             let mut is_stopped = false;
             if self.execution.now_ms() >= self.sweep_at_ms {
@@ -199,6 +196,15 @@ impl Executor {
             if is_stopped {
                 return self.execution;
             }
+        }
+    }
+
+    /// Has connections that have requests join the batch: tokio asks the system which do. On one
+    /// thread it runs their tasks before this one; of many threads one runs this task first.
+    async fn gather(&self) {
+        let turns = if self.shared.config.io_threads == 1 { 1 } else { 2 };
+        for _ in 0..turns {
+            yield_now().await;
         }
     }
 

@@ -19,6 +19,7 @@ mod executor;
 mod http;
 mod information;
 mod listener;
+mod network;
 mod session;
 mod shared;
 mod tls;
