@@ -76,6 +76,44 @@ fn inline_commands_and_nonsense() {
     assert_eq!(server.client().line("PING"), "+PONG");
 }
 
+/// What a page in a browser can send is not executed.
+#[test]
+fn requests_of_http_end_the_connection() {
+    let server = TestServer::start();
+    for head in ["POST / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: localhost\r\n", "MULTI\r\npost x\r\n"] {
+        let mut client = server.client();
+        client.stream.write_all(format!("{head}SET pwned 1\r\nEXEC\r\n").as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        let _ = client.stream.read_to_end(&mut answer);
+        assert!(!shown(&answer).contains("unknown command \\'POST"), "{head}");
+        assert_eq!(server.client().line("EXISTS pwned"), ":0", "{head}");
+    }
+}
+
+/// What is wrong whatever the state is refused before it is queued.
+#[test]
+fn wrong_subcommands_are_not_queued() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for (line, why) in [
+        ("CLIENT FOO", "-ERR unknown subcommand \\'FOO\\'. Try CLIENT HELP."),
+        ("CONFIG GET", "-ERR wrong number of arguments for \\'config|get\\' command"),
+        ("OBJECT HELP2", "-ERR unknown subcommand \\'HELP2\\'. Try OBJECT HELP."),
+        ("COMMAND COUNT2", "-ERR unknown subcommand \\'COUNT2\\'. Try COMMAND HELP."),
+        ("OBJECT ENCODING", "-ERR wrong number of arguments for \\'object|encoding\\' command"),
+        ("MEMORY USAGE", "-ERR wrong number of arguments for \\'memory|usage\\' command"),
+        ("FUNCTION NONE", "-ERR unknown subcommand \\'NONE\\'. Try FUNCTION HELP."),
+        ("DEBUG SLEEP 0", "-ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it."),
+    ] {
+        assert_eq!(client.line("MULTI"), "+OK");
+        assert_eq!(client.line(line), why);
+        assert_eq!(client.line("EXEC"), "-EXECABORT Transaction discarded because of previous errors.", "{line}");
+    }
+    assert_eq!(client.line("MULTI"), "+OK");
+    assert_eq!(client.line("CLIENT ID"), "+QUEUED");
+    assert!(client.line("EXEC").starts_with("*1 :"));
+}
+
 #[test]
 fn blocked_clients_are_served_in_their_order() {
     let server = TestServer::start();

@@ -40,7 +40,7 @@ struct Connection<S> {
 
 /// Says goodbye to a client that may still send: a connection that is closed with input that nobody
 /// has read is reset, and what was written last is lost with it.
-pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), shared: &Shared) {
     let drain = async {
         stream.shutdown().await?;
         let mut ignored = vec![0; READ_BYTES];
@@ -48,7 +48,10 @@ pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
         io::Result::Ok(())
     };
     // It is the client's own loss.
-    let _ = tokio::time::timeout(LINGER, drain).await;
+    tokio::select! {
+        _ = tokio::time::timeout(LINGER, drain) => {}
+        () = shared.wait_stop() => {}
+    }
 }
 
 /// Serves a connection until it ends.
@@ -77,7 +80,7 @@ where
     drop(held);
     if connection.is_refused {
         shared.disconnect(id);
-        refuse(&mut connection.stream).await;
+        refuse(&mut connection.stream, &shared).await;
     } else {
         // With TLS there is something to say, which a client that reads nothing would hold up.
         let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
@@ -331,6 +334,31 @@ mod tests {
         assert_eq!(&reply[..], b"-ERR Protocol error: invalid bulk length\r\n");
         drop(theirs);
         runtime.block_on(served).unwrap();
+    }
+
+    /// A server that stops waits for no client that it has refused.
+    #[test]
+    fn a_refused_client_holds_no_stop_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let shared = Shared::new(Config::new("data"), 1);
+        let (mut ours, _theirs) = tokio::io::duplex(1024);
+        runtime.block_on(async {
+            let mut refused = std::pin::pin!(refuse(&mut ours, &shared));
+            let turns = async || {
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = &mut refused => panic!("the client may hear why"),
+                () = turns() => {}
+            }
+            shared.stop();
+            tokio::select! {
+                () = &mut refused => {}
+                () = turns() => panic!("the stop waits for the client"),
+            }
+        });
     }
 
     /// What a session watches is forgotten also if its replies cannot be written.

@@ -42,7 +42,7 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         "command" => command(&session.shared, arguments),
         "function" => function(arguments),
         "time" => time(),
-        "debug" => debug(session, arguments),
+        "debug" => debug(arguments),
         // There are no replicas to wait for; in a cluster, what has its reply is on a majority.
         "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
             (Some(_), Some(_)) => {
@@ -101,12 +101,11 @@ fn function(arguments: &[Bytes]) -> Reply {
     }
 }
 
-fn debug(session: &Session, arguments: &[Bytes]) -> Reply {
-    if !session.shared.config.allows_debug {
-        return Reply::error(
-            "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.",
-        );
-    }
+/// The reply to DEBUG where it is not allowed.
+pub const DEBUG_FORBIDDEN: &str =
+    "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.";
+
+fn debug(arguments: &[Bytes]) -> Reply {
     match arguments {
         [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
             Some(seconds) if (0.0..1e6).contains(&seconds) => {

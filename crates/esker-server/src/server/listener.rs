@@ -10,7 +10,7 @@ use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
 use super::http::{self, Database};
 use super::network::{Network, runtime_of, spawn, system};
-use super::shared::{Client, Shared};
+use super::shared::{Client, Shared, now_ms};
 use super::tls;
 use crate::cluster::{self, ClusterConfig, Running, StartError};
 use std::collections::hash_map::RandomState;
@@ -391,6 +391,20 @@ async fn listen(config: &Config) -> Result<Listeners, ServerError> {
     Ok(Listeners { plain: at(config.listen).await?, tls: at(tls).await?, metrics })
 }
 
+/// Logs why a handshake has failed: the client hears little of it.
+fn report_handshake(shared: &Shared, address: SocketAddr, error: &str) {
+    let remedy = match error.contains("UnsupportedCertVersion") {
+        true => "the certificate of the client is not of X.509 version 3; make one with extensions",
+        false => "",
+    };
+    match shared.log.handshakes.take(now_ms()) {
+        Some(passed_over) => {
+            tracing::warn!(%address, error, remedy, passed_over, "a handshake of TLS has failed");
+        }
+        None => tracing::debug!(%address, error, remedy, "a handshake of TLS has failed"),
+    }
+}
+
 /// What accepts connections.
 #[derive(Clone)]
 struct Accepting {
@@ -431,7 +445,7 @@ impl Accepting {
         let _alive = &self.alive;
         let Some(client) = client else {
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
-            return connection::refuse(&mut stream).await;
+            return connection::refuse(&mut stream, &self.shared).await;
         };
         // Replies are written whole.
         let _ = stream.set_nodelay(true);
@@ -443,8 +457,8 @@ impl Accepting {
             Ok(Ok(stream)) => {
                 connection::serve(stream, client, Arc::clone(&self.shared), self.messages.clone()).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, %address, "a handshake of TLS has failed"),
-            Err(_) => tracing::debug!(%address, "a handshake of TLS took too long"),
+            Ok(Err(error)) => report_handshake(&self.shared, address, &error.to_string()),
+            Err(_) => report_handshake(&self.shared, address, "it took too long"),
         }
         self.shared.disconnect(id);
     }
@@ -479,5 +493,43 @@ mod tests {
                 network.shut_down(GRACE);
             }
         }
+    }
+
+    /// Counts the warnings.
+    struct Warnings(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl tracing::Subscriber for Warnings {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::WARN
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    /// A log of warnings shows that handshakes fail, and does not grow with each of them.
+    #[test]
+    fn failed_handshakes_are_logged() {
+        let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let shared = Shared::new(Config::new("data"), 1);
+        tracing::subscriber::with_default(Warnings(Arc::clone(&count)), || {
+            for _ in 0..100 {
+                report_handshake(&shared, SocketAddr::from(([127, 0, 0, 1], 1)), "UnsupportedCertVersion");
+            }
+        });
+        assert!((1..50).contains(&count.load(std::sync::atomic::Ordering::Relaxed)), "{count:?}");
     }
 }

@@ -20,6 +20,7 @@ mod http;
 mod information;
 mod listener;
 mod network;
+mod occasional;
 mod session;
 mod shared;
 mod tls;

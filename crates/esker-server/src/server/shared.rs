@@ -1,6 +1,7 @@
 //! What all parts of a server share: settings, clients, counters.
 
 use super::config::{Config, Settings};
+use super::occasional::Occasional;
 use crate::cluster::Node;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -117,6 +118,15 @@ impl Client {
     }
 }
 
+/// Lines of the log that clients cause.
+#[derive(Debug, Default)]
+pub struct ClientLog {
+    /// That a request of HTTP has come.
+    pub http: Occasional,
+    /// That a handshake of TLS has failed.
+    pub handshakes: Occasional,
+}
+
 /// What all parts of a server share.
 #[derive(Debug)]
 pub struct Shared {
@@ -128,6 +138,8 @@ pub struct Shared {
     pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// What was counted.
     pub statistics: Statistics,
+    /// What clients cause in the log.
+    pub log: ClientLog,
     /// The node of a cluster that this server is, once it is one.
     pub cluster: OnceLock<Arc<Node>>,
     /// When it was started, in milliseconds since the epoch.
@@ -150,6 +162,7 @@ impl Shared {
             config,
             clients: Mutex::new(BTreeMap::new()),
             statistics: Statistics::default(),
+            log: ClientLog::default(),
             cluster: OnceLock::new(),
             started_ms: now_ms(),
             synced_seconds: AtomicU64::new(now_ms() / 1000),
