@@ -244,12 +244,14 @@ impl Executor {
             while blocked.is_none()
                 && !is_ahead
                 && job.session.output.len() < OUTPUT_BYTES
+                && !self.shared.client_memory.holds_execution()
                 && !job.session.closes
                 && self.execution.written_bytes() < BATCH_BYTES
                 && let Some(arguments) = job.requests.pop_front()
             {
                 self.commands += 1;
                 blocked = execute(&mut job.session, &mut self.execution, arguments);
+                job.session.note_output();
                 if !job.session.output.is_empty()
                     && let Some((waiting, _)) = blocked.take()
                 {

@@ -1,6 +1,7 @@
 //! The server: sessions, the task that executes commands, connections.
 
 mod client_commands;
+mod client_memory;
 mod cluster_commands;
 mod cluster_information;
 mod cluster_jobs;

@@ -1,5 +1,6 @@
 //! What all parts of a server share: settings, clients, counters.
 
+use super::client_memory::{ClientMemory, HeldBytes};
 use super::config::{Config, Settings};
 use super::occasional::Occasional;
 use crate::cluster::Node;
@@ -52,6 +53,8 @@ pub struct Statistics {
     pub batches: Counter,
     /// Collections whose elements were removed, as they had expired.
     pub expired_collections: Counter,
+    /// Clients that were disconnected, as all together held too much memory.
+    pub evicted_clients: Counter,
     /// Bytes read from clients.
     pub input_bytes: Counter,
     /// Bytes written to clients.
@@ -81,6 +84,10 @@ pub struct Client {
     pub queued: AtomicUsize,
     /// Whether it waits in a blocking command.
     pub is_blocked: AtomicBool,
+    /// What it holds of the memory of clients.
+    pub held: HeldBytes,
+    /// Whether it stays when clients hold too much memory, as CLIENT NO-EVICT says.
+    pub is_kept: AtomicBool,
     is_killed: AtomicBool,
     killed: Notify,
 }
@@ -136,6 +143,8 @@ pub struct Shared {
     pub settings: RwLock<Settings>,
     /// Who is connected.
     pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// What clients hold in memory.
+    pub client_memory: ClientMemory,
     /// What was counted.
     pub statistics: Statistics,
     /// What clients cause in the log.
@@ -159,6 +168,7 @@ impl Shared {
             format!("{run:016x}{:024x}", u128::from(run).wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 96) - 1));
         Shared {
             settings: RwLock::new(Settings::of(&config)),
+            client_memory: ClientMemory::new(config.client_memory_bytes),
             config,
             clients: Mutex::new(BTreeMap::new()),
             statistics: Statistics::default(),
@@ -191,6 +201,8 @@ impl Shared {
             protocol: AtomicUsize::new(2),
             queued: AtomicUsize::new(usize::MAX),
             is_blocked: AtomicBool::new(false),
+            held: HeldBytes::default(),
+            is_kept: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
         });
@@ -201,7 +213,41 @@ impl Shared {
 
     /// Forgets a connection.
     pub fn disconnect(&self, id: u64) {
-        self.clients.lock().remove(&id);
+        let client = self.clients.lock().remove(&id);
+        if let Some(client) = client {
+            self.client_memory.forget(&client.held);
+        }
+    }
+
+    /// Disconnects the clients that hold most, if all together have held too much for long: so many
+    /// that the others are within the limit.
+    pub fn evict_clients(&self, now_ms: u64) {
+        if !self.client_memory.is_overdue(now_ms) {
+            return;
+        }
+        let clients = self.clients.lock();
+        // What those that go already hold is free soon.
+        let mut staying: Vec<&Arc<Client>> = clients.values().filter(|client| !client.is_killed()).collect();
+        staying.sort_by_key(|client| std::cmp::Reverse(client.held.total()));
+        let (mut held, limit) =
+            (staying.iter().map(|client| client.held.total()).sum::<usize>(), self.client_memory.limit());
+        for client in staying.iter().filter(|client| !client.is_kept.load(Ordering::Relaxed)) {
+            if held <= limit {
+                return;
+            }
+            let (input, output) = (client.held.input(), client.held.output());
+            tracing::warn!(
+                client = client.id,
+                address = %client.address,
+                input,
+                output,
+                limit,
+                "the clients hold too much memory together; the one that holds most is disconnected"
+            );
+            self.statistics.evicted_clients.add(1);
+            held -= input + output;
+            client.kill();
+        }
     }
 
     /// Has the server stop: what was begun is finished.
