@@ -21,6 +21,12 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "client" => client(session, execution, arguments),
         "info" => info(session, execution, &arguments[1..]),
         "save" => save(execution, Reply::OK),
+        "bgsave"
+            if !matches!(arguments, [_])
+                && !matches!(arguments, [_, word] if word.eq_ignore_ascii_case(b"SCHEDULE")) =>
+        {
+            Reply::error(SYNTAX)
+        }
         "bgsave" => save(execution, Reply::Status("Background saving started".into())),
         _ => Reply::error(format!("ERR the command '{name}' has no function")),
     }
@@ -43,13 +49,7 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         "function" => function(arguments),
         "time" => time(),
         "debug" => debug(arguments),
-        // There are no replicas to wait for; in a cluster, what has its reply is on a majority.
-        "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
-            (Some(_), Some(_)) => {
-                Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2))
-            }
-            _ => Reply::error(NO_INTEGER),
-        },
+        "wait" => wait(session, arguments),
         "lastsave" => Reply::Integer(session.shared.synced_seconds.load(Ordering::Relaxed) as i64),
         "shutdown" => shutdown(session, arguments),
         "role" => match session.shared.cluster.get() {
@@ -58,6 +58,16 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         },
         _ => return None,
     })
+}
+
+/// There are no replicas to wait for; in a cluster, what has its reply is on a majority.
+fn wait(session: &Session, arguments: &[Bytes]) -> Reply {
+    match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
+        (None, _) => Reply::error(NO_INTEGER),
+        (_, None) => Reply::error("ERR timeout is not an integer or out of range"),
+        (_, Some(timeout)) if timeout < 0 => Reply::error("ERR timeout is negative"),
+        _ => Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2)),
+    }
 }
 
 fn ping(arguments: &[Bytes]) -> Reply {
@@ -81,9 +91,16 @@ fn save(execution: &mut Execution, done: Reply) -> Reply {
 }
 
 fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
-    let known = ["NOSAVE", "SAVE", "NOW", "FORCE"];
-    if !arguments[1..].iter().all(|option| known.iter().any(|word| option.eq_ignore_ascii_case(word.as_bytes()))) {
+    let is_given = |word: &[u8]| arguments[1..].iter().any(|option| option.eq_ignore_ascii_case(word));
+    let known = ["NOSAVE", "SAVE", "NOW", "FORCE", "ABORT"];
+    if !arguments[1..].iter().all(|option| known.iter().any(|word| option.eq_ignore_ascii_case(word.as_bytes())))
+        || is_given(b"SAVE") && is_given(b"NOSAVE")
+        || is_given(b"ABORT") && arguments.len() > 2
+    {
         return Reply::error(SYNTAX);
+    }
+    if is_given(b"ABORT") {
+        return Reply::error("ERR No shutdown in progress.");
     }
     tracing::info!(client = session.client.id, "SHUTDOWN was requested");
     session.closes = true;

@@ -97,6 +97,9 @@ impl Server {
         if config.listen.is_none() && config.tls.is_none() {
             return Err(ServerError::Config("the server listens nowhere; give it an address, or files of TLS".into()));
         }
+        if config.max_clients == 0 {
+            return Err(ServerError::Config("there must be a client at least that may be connected".into()));
+        }
         if config.io_threads == 0 {
             return Err(ServerError::Config("there must be a thread at least that serves connections".into()));
         }

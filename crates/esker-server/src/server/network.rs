@@ -21,7 +21,10 @@ pub struct Network {
 #[derive(Debug)]
 enum Threads {
     /// One, which ends when the sender is dropped.
-    One { thread: JoinHandle<Runtime>, running: oneshot::Sender<()> },
+    One {
+        thread: JoinHandle<Runtime>,
+        running: oneshot::Sender<()>,
+    },
     Many(Runtime),
 }
 
