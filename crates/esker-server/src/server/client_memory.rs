@@ -5,7 +5,7 @@
 //! as replies are a part of it. Where that does not help within a second, those that hold most are
 //! disconnected, until the others are within the limit.
 
-use super::shared::now_ms;
+use super::clock::now_ms;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;

@@ -2,6 +2,7 @@
 
 mod client_commands;
 mod client_memory;
+mod clock;
 mod cluster_commands;
 mod cluster_information;
 mod cluster_jobs;

@@ -1,5 +1,7 @@
 //! What all parts of a server share: settings, clients, counters.
 
+pub use super::clock::now_ms;
+
 use super::client_memory::{ClientMemory, HeldBytes};
 use super::config::{Config, Settings};
 use super::occasional::Occasional;
@@ -9,13 +11,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
-
-/// Milliseconds since the epoch, by the system's clock.
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
 
 /// A number that only grows.
 #[derive(Debug, Default)]
