@@ -28,6 +28,7 @@ impl Failure {
             io::ErrorKind::NotFound => "check the path",
             io::ErrorKind::PermissionDenied => "check the permissions",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some disk space",
+            io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => "check what else listens there",
             _ => "check the file and the device",
         };
         Failure::Operation(format!("{what}: {source}; {remedy}"))

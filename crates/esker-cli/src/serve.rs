@@ -102,6 +102,10 @@ pub struct Serve {
     /// After how many seconds without a request a client is disconnected; 0 is never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     timeout: u64,
+    /// The memory that requests and replies of all clients may take; above it they wait, and those
+    /// that hold most are disconnected; 0 is no limit
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
+    client_memory: usize,
     /// The memory for caches and memtables
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_budget: Option<usize>,
@@ -259,6 +263,7 @@ impl Serve {
                 Sync::No => SyncPolicy::No,
             },
             timeout_seconds: self.timeout,
+            client_memory_bytes: self.client_memory,
             memory_budget_bytes: self.memory_budget,
             allows_debug: self.enable_debug_command,
             cluster,

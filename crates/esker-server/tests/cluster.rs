@@ -711,6 +711,8 @@ fn a_node_is_not_replaced_by_a_backup() {
     let members: Vec<String> = (1..=3).map(|number| cluster.member(number)).collect();
     assert_eq!(cluster.line(1, &format!("RAFT.INIT {}", members.join(" "))), "+OK");
     assert_eq!(cluster.line(1, "RPUSH l x"), ":1");
+    // The other two are a majority without it, and what is backed up is to have the write.
+    assert_eq!(cluster.line(3, "LLEN l"), ":1");
     cluster.stop(3);
     let (lost, new) = (cluster.configs[&3].directory.clone(), cluster.configs[&4].directory.clone());
     let backup = cluster.directory.path().join("backup");

@@ -76,6 +76,44 @@ fn inline_commands_and_nonsense() {
     assert_eq!(server.client().line("PING"), "+PONG");
 }
 
+/// What a page in a browser can send is not executed.
+#[test]
+fn requests_of_http_end_the_connection() {
+    let server = TestServer::start();
+    for head in ["POST / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: localhost\r\n", "MULTI\r\npost x\r\n"] {
+        let mut client = server.client();
+        client.stream.write_all(format!("{head}SET pwned 1\r\nEXEC\r\n").as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        let _ = client.stream.read_to_end(&mut answer);
+        assert!(!shown(&answer).contains("unknown command \\'POST"), "{head}");
+        assert_eq!(server.client().line("EXISTS pwned"), ":0", "{head}");
+    }
+}
+
+/// What is wrong whatever the state is refused before it is queued.
+#[test]
+fn wrong_subcommands_are_not_queued() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for (line, why) in [
+        ("CLIENT FOO", "-ERR unknown subcommand \\'FOO\\'. Try CLIENT HELP."),
+        ("CONFIG GET", "-ERR wrong number of arguments for \\'config|get\\' command"),
+        ("OBJECT HELP2", "-ERR unknown subcommand \\'HELP2\\'. Try OBJECT HELP."),
+        ("COMMAND COUNT2", "-ERR unknown subcommand \\'COUNT2\\'. Try COMMAND HELP."),
+        ("OBJECT ENCODING", "-ERR wrong number of arguments for \\'object|encoding\\' command"),
+        ("MEMORY USAGE", "-ERR wrong number of arguments for \\'memory|usage\\' command"),
+        ("FUNCTION NONE", "-ERR unknown subcommand \\'NONE\\'. Try FUNCTION HELP."),
+        ("DEBUG SLEEP 0", "-ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it."),
+    ] {
+        assert_eq!(client.line("MULTI"), "+OK");
+        assert_eq!(client.line(line), why);
+        assert_eq!(client.line("EXEC"), "-EXECABORT Transaction discarded because of previous errors.", "{line}");
+    }
+    assert_eq!(client.line("MULTI"), "+OK");
+    assert_eq!(client.line("CLIENT ID"), "+QUEUED");
+    assert!(client.line("EXEC").starts_with("*1 :"));
+}
+
 #[test]
 fn blocked_clients_are_served_in_their_order() {
     let server = TestServer::start();
@@ -713,5 +751,109 @@ fn tls_with_certificates_of_clients() {
         let mut client = tls_client(&server, &identity, by);
         let _ = client.stream.write_all(b"PING\r\n");
         assert!(client.is_ended());
+    }
+}
+
+/// Replies that nobody takes do not pile up: clients wait, and who holds most goes.
+#[test]
+fn replies_that_are_not_taken_are_limited() {
+    const VALUE_BYTES: usize = 32 << 20;
+    let server = TestServer::with(|config| config.client_memory_bytes = 48 << 20);
+    let (mut first, mut second, mut other) = (server.client(), server.client(), server.client());
+    assert_eq!(other.call(&[&b"SET"[..], b"big", &vec![b'x'; VALUE_BYTES]]), "+OK");
+    first.send(&["GET", "big"]);
+    until(&mut other, "INFO memory", |reply| !reply.contains("mem_clients_normal:0"));
+    assert!(other.line("INFO stats").contains("evicted_clients:0"));
+    second.send(&["GET", "big"]);
+    until(&mut other, "INFO stats", |reply| reply.contains("evicted_clients:1"));
+    // The other one gets its reply, whichever it is.
+    let mut whole = 0;
+    for client in [&mut first, &mut second] {
+        let mut reply = vec![0; VALUE_BYTES];
+        whole += usize::from(client.stream.read_exact(&mut reply).is_ok());
+    }
+    assert_eq!(whole, 1);
+    until(&mut other, "INFO memory", |reply| reply.contains("mem_clients_normal:0"));
+}
+
+/// Requests that do not end do not pile up either.
+#[test]
+fn requests_that_do_not_end_are_limited() {
+    let server = TestServer::with(|config| config.client_memory_bytes = 4 << 20);
+    let mut other = server.client();
+    assert_eq!(other.line("SET a 1"), "+OK");
+    let part = [&b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$9000000\r\n"[..], &vec![b'x'; 3 << 20]].concat();
+    let mut senders = Vec::new();
+    for _ in 0..2 {
+        let (mut stream, part) = (server.client().stream, part.clone());
+        senders.push(std::thread::spawn(move || {
+            // It is cut off where it is the one that goes.
+            let _ = stream.write_all(&part);
+            let mut end = Vec::new();
+            let _ = stream.read_to_end(&mut end);
+        }));
+    }
+    until(&mut other, "INFO stats", |reply| reply.contains("evicted_clients:1"));
+    assert_eq!(other.line("GET a"), "$1 1");
+    assert_eq!(other.line("CLIENT KILL TYPE normal"), ":1");
+    for sender in senders {
+        sender.join().expect("it ends");
+    }
+    assert_eq!(other.line("CONFIG SET maxmemory-clients 0"), "+OK");
+    assert_eq!(other.line("CONFIG GET maxmemory-clients"), "*2 $17 maxmemory-clients $1 0");
+}
+
+#[test]
+fn arguments_at_the_edge() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    let range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    for (line, reply) in [
+        ("HSET h f v", ":1"),
+        ("HRANDFIELD h -9223372036854775807 WITHVALUES", "-ERR value is out of range"),
+        ("HRANDFIELD h -9223372036854775808", range),
+        ("ZADD z 1 a", ":1"),
+        ("ZRANDMEMBER z 9223372036854775807 WITHSCORES", "-ERR value is out of range"),
+        ("ZADD z 1e400 c", "-ERR value is not a valid float"),
+        ("ZADD z 1e-400 c", "-ERR value is not a valid float"),
+        ("ZADD z 0x1.8p3 f", ":1"),
+        ("ZSCORE z f", "$2 12"),
+        ("ZCOUNT z (0x1 1e400", ":1"),
+        ("SET n 0x10", "+OK"),
+        ("INCRBYFLOAT n 0x1p-1", "$4 16.5"),
+        ("INCRBYFLOAT n 1e5000", "-ERR value is not a valid float"),
+        ("GETEX nokey EX -1", "$-1"),
+        ("GETEX h EX foo", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("GETEX n EX -1", "-ERR invalid expire time in \\'getex\\' command"),
+        ("BITCOUNT h a b", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("BITCOUNT nokey a", ":0"),
+        ("BITCOUNT n 1 b FOO", "-ERR value is not an integer or out of range"),
+        ("BITCOUNT n 1 2 FOO", "-ERR syntax error"),
+        ("ZRANGE z 0 -1 BYSCORE BYLEX", "-ERR syntax error"),
+        ("ZRANGE z 0 1 REV REV", "-ERR syntax error"),
+        ("BGSAVE FOO", "-ERR syntax error"),
+        ("BGSAVE SCHEDULE", "+Background saving started"),
+        ("WAIT 0 -1", "-ERR timeout is negative"),
+        ("WAIT 0 a", "-ERR timeout is not an integer or out of range"),
+        ("SHUTDOWN ABORT", "-ERR No shutdown in progress."),
+        ("SHUTDOWN SAVE NOSAVE", "-ERR syntax error"),
+        ("MEMORY USAGE n SAMPLES -1", "-ERR syntax error"),
+        ("SCAN -1", "*2 $1 0 *0"),
+        ("SCAN -18446744073709551616", "-ERR invalid cursor"),
+        ("SCAN -", "-ERR invalid cursor"),
+        ("BLPOP nokey inf", "-ERR timeout is negative"),
+        ("BLPOP nokey 9223372036854775807", "-ERR timeout is negative"),
+        ("BLPOP nokey nan", "-ERR timeout is not a float or out of range"),
+        ("BLPOP nokey 0x0.01", "*-1"),
+        ("CLUSTER INFO", "-ERR This instance has cluster support disabled"),
+        ("READONLY", "-ERR This instance has cluster support disabled"),
+        ("READONLY a", "-ERR wrong number of arguments for \\'readonly\\' command"),
+        ("SETBIT bits 7 1", ":0"),
+        ("WATCH bits", "+OK"),
+        ("SETBIT bits 7 1", ":1"),
+        ("MULTI", "+OK"),
+        ("EXEC", "*0"),
+    ] {
+        assert_eq!(client.line(line), reply, "{line}");
     }
 }

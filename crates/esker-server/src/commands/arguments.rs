@@ -13,6 +13,8 @@ pub const NO_FLOAT: &str = "ERR value is not a valid float";
 pub const NOT_POSITIVE: &str = "ERR value is out of range, must be positive";
 /// A count beyond what can be.
 pub const OUT_OF_RANGE: &str = "ERR value is out of range";
+/// An integer whose negative is none.
+const NO_NEGATIVE: &str = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
 /// A key that has to exist.
 pub const NO_SUCH_KEY: &str = "ERR no such key";
 /// A logical database that is not there.
@@ -51,7 +53,15 @@ pub fn count(argument: &[u8]) -> Outcome<usize> {
 /// The argument as an integer whose negative is one too.
 pub fn signed_count(argument: &[u8]) -> Outcome<i64> {
     let value = integer(argument)?;
-    if value == i64::MIN { Failure::refused(OUT_OF_RANGE) } else { Ok(value) }
+    if value == i64::MIN { Failure::refused(NO_NEGATIVE) } else { Ok(value) }
+}
+
+/// True, for a command whose reply has two elements for each of so many.
+pub fn pairs(count: Option<i64>) -> Outcome<bool> {
+    match count {
+        Some(count) if count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 => Failure::refused(OUT_OF_RANGE),
+        _ => Ok(true),
+    }
 }
 
 /// The argument as a number, with an error of its own.

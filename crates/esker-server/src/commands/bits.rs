@@ -36,6 +36,10 @@ pub fn setbit(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     };
     let old = context.string(&arguments[1])?;
     let mut value = value_of(old.as_ref()).to_vec();
+    if value.get(byte).is_some_and(|found| (found & mask != 0) == is_set) {
+        // Nothing changes, also for those that watch the key.
+        return Ok(Reply::Integer(i64::from(is_set)));
+    }
     value.resize(value.len().max(byte + 1), 0);
     let was_set = value[byte] & mask != 0;
     if is_set {
@@ -50,17 +54,23 @@ pub fn setbit(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// BITCOUNT key [start end [BYTE | BIT]]
 pub fn bitcount(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
+    // Redis looks at the key first, and at the range only where there is one.
+    let entry = context.string(&arguments[1])?;
+    if entry.is_none() {
+        return Ok(Reply::Integer(0));
+    }
     let range = match &arguments[2..] {
         [] => None,
-        [start, end] => Some((start, end, false)),
-        [start, end, unit] if is(unit, "BYTE") || is(unit, "BIT") => Some((start, end, is(unit, "BIT"))),
+        [start, end] => Some((integer(start)?, integer(end)?, false)),
+        [start, end, unit] => {
+            let (start, end) = (integer(start)?, integer(end)?);
+            if !is(unit, "BYTE") && !is(unit, "BIT") {
+                return syntax();
+            }
+            Some((start, end, is(unit, "BIT")))
+        }
         _ => return syntax(),
     };
-    let range = match range {
-        None => None,
-        Some((start, end, is_bits)) => Some((integer(start)?, integer(end)?, is_bits)),
-    };
-    let entry = context.string(&arguments[1])?;
     let value = value_of(entry.as_ref());
     let (first, last) = match range {
         None => (0, value.len() as i64 * 8 - 1),

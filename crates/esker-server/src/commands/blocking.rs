@@ -1,18 +1,18 @@
 //! What commands that wait have in common, and commands that pop from the first of many keys.
 
 use super::arguments::{is, syntax};
-use crate::protocol::{Reply, parse_double, parse_integer};
+use crate::protocol::{Reply, parse_any_double, parse_integer};
 use crate::store::{Blocked, Failure, Outcome};
 use bytes::Bytes;
 
 /// A timeout in seconds, as milliseconds.
 pub fn timeout(argument: &[u8]) -> Outcome<u64> {
-    // Beyond this, milliseconds added to the time are no time any more.
-    const SECONDS_MAX: f64 = 9.0e15;
-    match parse_double(argument) {
-        Some(seconds) if seconds < 0.0 => Failure::refused("ERR timeout is negative"),
-        Some(seconds) if seconds <= SECONDS_MAX => Ok((seconds * 1000.0).ceil() as u64),
-        _ => Failure::refused("ERR timeout is not a float or out of range"),
+    // Beyond this, milliseconds are no integer any more, which has the same error as negative ones.
+    const SECONDS_MAX: f64 = 9.223_372_036_854_776e15;
+    match parse_any_double(argument) {
+        Some(seconds) if !(0.0..=SECONDS_MAX).contains(&seconds) => Failure::refused("ERR timeout is negative"),
+        Some(seconds) => Ok((seconds * 1000.0).ceil() as u64),
+        None => Failure::refused("ERR timeout is not a float or out of range"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Hashes.
 
-use super::arguments::{NO_FLOAT, arity, integer, is, signed_count, syntax};
+use super::arguments::{NO_FLOAT, arity, integer, is, pairs, signed_count, syntax};
 use super::scan::{draw_any, draw_distinct};
-use crate::protocol::{Reply, add_decimals, format_integer, parse_double, parse_integer};
+use crate::protocol::{Reply, add_decimals, format_integer, is_infinity, parse_any_double, parse_integer};
 use crate::store::{Context, Failure, Kind, Outcome};
 use bytes::Bytes;
 
@@ -149,9 +149,10 @@ pub fn hincrby(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// HINCRBYFLOAT key field increment
 pub fn hincrbyfloat(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
-    match parse_double(&arguments[3]) {
+    match parse_any_double(&arguments[3]) {
         None => return Failure::refused(NO_FLOAT),
-        Some(increment) if increment.is_infinite() => return Failure::refused("ERR value is NaN or Infinity"),
+        Some(_) if is_infinity(&arguments[3]) => return Failure::refused("ERR value is NaN or Infinity"),
+        Some(_) if add_decimals(b"0", &arguments[3]).is_none() => return Failure::refused(NO_FLOAT),
         Some(_) => {}
     }
     context.check_member(&arguments[2])?;
@@ -172,7 +173,7 @@ pub fn hrandfield(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     let count = arguments.get(2).map(|count| signed_count(count)).transpose()?;
     let with_values = match arguments.get(3..) {
         None | Some([]) => false,
-        Some([option]) if is(option, "WITHVALUES") => true,
+        Some([option]) if is(option, "WITHVALUES") => pairs(count)?,
         Some(_) => return syntax(),
     };
     let open = context.open(&arguments[1], Kind::Hash)?;

@@ -268,15 +268,13 @@ pub fn memory(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     if !is(&arguments[1], "USAGE") {
         return Failure::refused(format!("ERR unknown subcommand '{given}'. Try MEMORY HELP."));
     }
-    match &arguments[2..] {
-        [_] => {}
-        [_, option, count] if is(option, "SAMPLES") => {
-            integer(count)?;
+    let Some((key, options)) = arguments[2..].split_first() else { return arity("memory|usage") };
+    for option in options.chunks(2) {
+        match option {
+            [option, count] if is(option, "SAMPLES") && integer(count)? >= 0 => {}
+            _ => return syntax(),
         }
-        [] => return arity("memory|usage"),
-        _ => return syntax(),
     }
-    let key = &arguments[2];
     let Some(entry) = context.entry(key)? else { return Ok(Reply::Nil) };
     let mut bytes = key.len() + entry.string().map_or(32, <[u8]>::len);
     if let Body::Collection(collection) = &entry.body {

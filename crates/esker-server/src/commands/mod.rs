@@ -16,7 +16,9 @@ mod sorted_algebra;
 mod sorted_ranges;
 mod sorted_sets;
 mod strings;
+mod subcommands;
 mod table;
 
 pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
+pub use subcommands::check_subcommand;
 pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, FLAG_NAMES, Handler, NO_AUTH, WRITE, find};

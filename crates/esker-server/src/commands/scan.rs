@@ -45,9 +45,16 @@ impl Options<'_> {
 }
 
 fn cursor(argument: &[u8]) -> Outcome<u64> {
-    let text = std::str::from_utf8(argument).ok();
-    match text.and_then(|text| text.parse().ok()) {
-        Some(cursor) => Ok(cursor),
+    // As strtoul reads it: nothing is 0, and a negative number counts from the end.
+    let (is_negative, digits) = match argument {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let is_number = argument.is_empty() || digits.first().is_some_and(u8::is_ascii_digit);
+    let text = std::str::from_utf8(if digits.is_empty() { b"0" } else { digits }).ok();
+    match text.filter(|_| is_number).and_then(|text| text.parse::<u64>().ok()) {
+        Some(cursor) => Ok(if is_negative { cursor.wrapping_neg() } else { cursor }),
         None => Failure::refused("ERR invalid cursor"),
     }
 }

@@ -1,7 +1,7 @@
 //! The elements of sorted sets, each stored by member and by score; and spans of them.
 
 use super::arguments::index_range;
-use crate::protocol::parse_double;
+use crate::protocol::parse_any_double;
 use crate::store::{Context, Failure, Open, Outcome, prefix_of_scores, score_key, score_of, sortable};
 use bytes::Bytes;
 
@@ -46,7 +46,7 @@ impl ScoreBound {
     /// The bound in an argument: a number, which `(` excludes.
     pub fn parse(argument: &[u8]) -> Outcome<ScoreBound> {
         let number = argument.strip_prefix(b"(");
-        match parse_double(number.unwrap_or(argument)) {
+        match parse_any_double(number.unwrap_or(argument)) {
             Some(score) => Ok(ScoreBound { score, is_exclusive: number.is_some() }),
             None => Failure::refused("ERR min or max is not a float"),
         }

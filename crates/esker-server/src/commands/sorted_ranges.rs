@@ -42,11 +42,11 @@ impl Request {
             } else if is(option, "LIMIT") && options.len() >= 2 {
                 let mut number = || options.next().map_or_else(syntax, |number| integer(number));
                 limit = Some((number()?, number()?));
-            } else if form.fixed.is_none() && is(option, "REV") {
+            } else if form.fixed.is_none() && !is_backward && is(option, "REV") {
                 is_backward = true;
-            } else if form.fixed.is_none() && is(option, "BYSCORE") {
+            } else if form.fixed.is_none() && by == By::Rank && is(option, "BYSCORE") {
                 by = By::Score;
-            } else if form.fixed.is_none() && is(option, "BYLEX") {
+            } else if form.fixed.is_none() && by == By::Rank && is(option, "BYLEX") {
                 by = By::Lex;
             } else {
                 return syntax();

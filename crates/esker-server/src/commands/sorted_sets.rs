@@ -1,6 +1,6 @@
 //! Sorted sets: members and their scores.
 
-use super::arguments::{NO_FLOAT, double, is, signed_count, syntax};
+use super::arguments::{NO_FLOAT, double, is, pairs, signed_count, syntax};
 use super::scan::{draw_any, draw_distinct};
 use super::sorted::{decoded, put, rank, remove_all, score};
 use crate::protocol::Reply;
@@ -186,7 +186,7 @@ pub fn zrandmember(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     let count = arguments.get(2).map(|count| signed_count(count)).transpose()?;
     let with_scores = match arguments.get(3..) {
         None | Some([]) => false,
-        Some([option]) if is(option, "WITHSCORES") => true,
+        Some([option]) if is(option, "WITHSCORES") => pairs(count)?,
         Some(_) => return syntax(),
     };
     let open = context.open(&arguments[1], Kind::SortedSet)?;

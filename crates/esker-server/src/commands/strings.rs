@@ -142,13 +142,15 @@ pub fn getex(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
         [option] if is(option, "PERSIST") => Some(None),
         [option, value] => {
             let Some(form) = ExpiryForm::of_option(option) else { return syntax() };
-            Some(Some(form.parse(value, context.now_ms(), "getex")?))
+            Some(Some((form, value)))
         }
         _ => return syntax(),
     };
     let key = &arguments[1];
     let Some(entry) = context.string(key)? else { return Ok(Reply::Nil) };
-    match change {
+    // Where there is no key, an expiry that cannot be is no error.
+    let parse = |(form, value): (ExpiryForm, &Bytes)| form.parse(value, context.now_ms(), "getex");
+    match change.map(|expiry| expiry.map(parse).transpose()).transpose()? {
         Some(Some(at)) if at <= context.now_ms() => context.delete(key, &entry)?,
         Some(None) if entry.expiry_ms.is_none() => {}
         Some(expiry_ms) => context.set_expiry(key, &entry, expiry_ms)?,

@@ -68,6 +68,12 @@ const fn row(name: &'static str, arity: i64, flags: u16, keys: (i64, i64, i64), 
     Command { name, arity, flags, keys, handler }
 }
 
+/// Whether there can be so many arguments; at least so many as are wanted, if that is negative.
+pub fn accepts(wanted: i64, count: usize) -> bool {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if wanted < 0 { count >= -wanted } else { count == wanted }
+}
+
 impl Command {
     /// Whether it has this flag.
     pub fn has(&self, flag: u16) -> bool {
@@ -76,8 +82,7 @@ impl Command {
 
     /// Whether it can have so many arguments, with its name.
     pub fn accepts(&self, count: usize) -> bool {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        if self.arity < 0 { count >= -self.arity } else { count == self.arity }
+        accepts(self.arity, count)
     }
 
     /// The keys among the arguments.

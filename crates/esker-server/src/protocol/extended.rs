@@ -1,6 +1,7 @@
 //! Sums of decimal numbers as INCRBYFLOAT makes them: in the extended format of the x87, whose
 //! mantissa has 64 bits, and shown with up to seventeen decimals. The same on every processor.
 
+use super::number::{Hexadecimal, is_infinity};
 use num_bigint::{BigInt, BigUint, Sign};
 
 /// The bits of a mantissa.
@@ -48,6 +49,9 @@ impl Extended {
 
     /// The number nearest to a decimal one; `None` if it is none, or too large.
     fn parse(text: &[u8]) -> Option<Extended> {
+        if let Some(number) = Hexadecimal::parse(text) {
+            return Extended::of_hexadecimal(&number);
+        }
         let text = std::str::from_utf8(text).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
@@ -73,6 +77,25 @@ impl Extended {
             Extended::rounded(sign, &value, &power)
         } else {
             Extended::rounded(sign, &(value * power), &one)
+        })
+    }
+
+    fn of_hexadecimal(number: &Hexadecimal) -> Option<Extended> {
+        let sign = if number.is_negative { Sign::Minus } else { Sign::Plus };
+        let value = BigUint::parse_bytes(&number.digits, 16)?;
+        if value.bits() == 0 {
+            return Some(Extended { mantissa: BigInt::ZERO, exponent: 0 });
+        }
+        // The format ends at 2 to the power of 16384.
+        let magnitude = number.exponent.checked_add(i64::try_from(value.bits()).ok()?)?;
+        if magnitude.abs() > 16_384 {
+            return None;
+        }
+        let power = BigUint::from(1u32) << number.exponent.unsigned_abs();
+        Some(if number.exponent < 0 {
+            Extended::rounded(sign, &value, &power)
+        } else {
+            Extended::rounded(sign, &(value * power), &BigUint::from(1u32))
         })
     }
 
@@ -105,15 +128,15 @@ impl Extended {
     }
 }
 
-/// The sum of two decimal numbers as text. `None` if one of them is no number; the second field is
-/// false if the sum is infinite.
+/// The sum of two decimal numbers as text. `None` if one of them is no number, or too large for the
+/// format; the second field is false if the sum is infinite.
 pub fn add_decimals(first: &[u8], second: &[u8]) -> Option<(String, bool)> {
-    super::number::parse_double(first)?;
-    super::number::parse_double(second)?;
-    // What is a number and not parsed here is infinite, in words or by its size.
-    let (Some(a), Some(b)) = (Extended::parse(first), Extended::parse(second)) else {
+    super::number::parse_any_double(first)?;
+    super::number::parse_any_double(second)?;
+    if is_infinity(first) || is_infinity(second) {
         return Some(("inf".into(), false));
-    };
+    }
+    let (a, b) = (Extended::parse(first)?, Extended::parse(second)?);
     let sum = a.plus(&b);
     Some((sum.format(), true))
 }

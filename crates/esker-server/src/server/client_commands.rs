@@ -18,7 +18,7 @@ const HELP: [&str; 16] = [
     "KILL <ip:port>: ends a connection.",
     "KILL <option> <value> ...: ends connections; the options are ADDR, LADDR, ID, USER, TYPE and SKIPME.",
     "LIST [ID <id> ... | TYPE <type>]: about all connections, or some.",
-    "NO-EVICT ON|OFF: nothing, as no client is evicted.",
+    "NO-EVICT ON|OFF: whether the connection stays when all together hold too much memory.",
     "NO-TOUCH ON|OFF: nothing, as accesses are not counted.",
     "REPLY ON|OFF|SKIP: which replies are sent.",
     "SETINFO LIB-NAME|LIB-VER <value>: the library of the client.",
@@ -70,7 +70,11 @@ pub fn client(session: &mut Session, execution: &mut Execution, arguments: &[Byt
         "kill" => kill(session, &arguments[2..]),
         "unblock" => unblock(session, execution, &arguments[2..]),
         "reply" => set_reply_mode(session, &arguments[2]),
-        "no-evict" | "no-touch" if is_switch(&arguments[2]) => Reply::OK,
+        "no-evict" if is_switch(&arguments[2]) => {
+            session.client.is_kept.store(arguments[2].eq_ignore_ascii_case(b"ON"), Ordering::Relaxed);
+            Reply::OK
+        }
+        "no-touch" if is_switch(&arguments[2]) => Reply::OK,
         "help" => Reply::Array(HELP.iter().map(|&line| Reply::Status(line.into())).collect()),
         _ => Reply::error(SYNTAX),
     }

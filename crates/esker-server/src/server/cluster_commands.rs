@@ -33,6 +33,11 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
+/// Whether Redis has it too, also without a cluster.
+pub fn is_of_redis(command: &Command) -> bool {
+    !command.name.starts_with("raft.")
+}
+
 /// Executes one of them.
 pub async fn run(session: &mut Session, node: &Arc<Node>, name: &str, arguments: &[Bytes]) -> Reply {
     match name {

@@ -95,6 +95,7 @@ impl Jobs {
         job.session.begin();
         let mut group = Group::default();
         while job.session.output.len() < OUTPUT_BYTES
+            && !self.shared.client_memory.holds_execution()
             && !job.session.closes
             && let Some(arguments) = job.requests.pop_front()
         {
@@ -121,6 +122,7 @@ impl Jobs {
             }
         }
         self.flush(&mut job, &mut group).await;
+        job.session.note_output();
         let Job { session, requests, done } = job;
         // Before the connection gives the next job.
         self.endings.lock().remove(&session.client.id);

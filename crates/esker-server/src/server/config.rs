@@ -75,6 +75,9 @@ pub struct Config {
     pub timeout_seconds: u64,
     /// The bytes that a client's requests may take before they are executed.
     pub query_buffer_bytes: usize,
+    /// The bytes of requests that are not executed yet, and of replies that are not taken yet, that
+    /// all clients may hold together; no limit if 0.
+    pub client_memory_bytes: usize,
     /// The engine's budget; see [`esker::Options::memory_budget_bytes`].
     pub memory_budget_bytes: Option<usize>,
     /// The node of a cluster that this server is, if it is one.
@@ -101,6 +104,7 @@ impl Config {
             sync: SyncPolicy::EverySecond,
             timeout_seconds: 0,
             query_buffer_bytes: 1 << 30,
+            client_memory_bytes: 1 << 30,
             memory_budget_bytes: None,
             cluster: None,
             allows_debug: false,
@@ -121,6 +125,8 @@ pub struct Settings {
     pub timeout_seconds: u64,
     /// As [`Config::query_buffer_bytes`].
     pub query_buffer_bytes: usize,
+    /// As [`Config::client_memory_bytes`].
+    pub client_memory_bytes: usize,
     /// The longest argument.
     pub argument_bytes: usize,
     /// What OBJECT ENCODING goes by.
@@ -136,6 +142,7 @@ impl Settings {
             sync: config.sync,
             timeout_seconds: config.timeout_seconds,
             query_buffer_bytes: config.query_buffer_bytes,
+            client_memory_bytes: config.client_memory_bytes,
             argument_bytes: 512 << 20,
             thresholds: Thresholds::default(),
         }

@@ -1,8 +1,9 @@
 //! A connection: requests are read and parsed, given to the executor, and the replies written.
 
+use super::client_memory::{self, COUNTED_BYTES, ClientMemory};
 use super::executor::{Finished, Job, Message};
 use super::session::Session;
-use super::shared::{Client, Shared};
+use super::shared::{Client, Shared, now_ms};
 use crate::protocol::{Reply, RequestLimits, RequestParser, encode};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -33,6 +34,9 @@ struct Connection<S> {
     executor: UnboundedSender<Message>,
     parser: RequestParser,
     input: BytesMut,
+    /// The bytes of requests that were parsed and are not executed yet, and of those behind MULTI.
+    request_bytes: usize,
+    queued_bytes: usize,
     is_at_end: bool,
     /// Whether the client was told of an error while it may still send what is not read any more.
     is_refused: bool,
@@ -40,7 +44,7 @@ struct Connection<S> {
 
 /// Says goodbye to a client that may still send: a connection that is closed with input that nobody
 /// has read is reset, and what was written last is lost with it.
-pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), shared: &Shared) {
     let drain = async {
         stream.shutdown().await?;
         let mut ignored = vec![0; READ_BYTES];
@@ -48,7 +52,10 @@ pub async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
         io::Result::Ok(())
     };
     // It is the client's own loss.
-    let _ = tokio::time::timeout(LINGER, drain).await;
+    tokio::select! {
+        _ = tokio::time::timeout(LINGER, drain) => {}
+        () = shared.wait_stop() => {}
+    }
 }
 
 /// Serves a connection until it ends.
@@ -68,6 +75,8 @@ where
         executor,
         parser,
         input,
+        request_bytes: 0,
+        queued_bytes: 0,
         is_at_end: false,
         is_refused: false,
     };
@@ -77,7 +86,7 @@ where
     drop(held);
     if connection.is_refused {
         shared.disconnect(id);
-        refuse(&mut connection.stream).await;
+        refuse(&mut connection.stream, &shared).await;
     } else {
         // With TLS there is something to say, which a client that reads nothing would hold up.
         let _ = tokio::time::timeout(FAREWELL, connection.stream.shutdown()).await;
@@ -114,6 +123,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             // The executor gives it back, unless it has stopped.
             let Some(session) = &mut held.session else { return Err(broken()) };
             let error = if requests.is_empty() { self.parse(session, &mut requests) } else { None };
+            self.queued_bytes = session.queue.as_ref().map_or(0, |queue| queue.bytes);
+            self.note_input();
             if requests.is_empty() {
                 if let Some(error) = error {
                     self.is_refused = true;
@@ -124,6 +135,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return Ok(());
                 }
                 continue;
+            }
+            self.wait_for_room(ClientMemory::holds_execution).await;
+            if self.client.is_killed() {
+                return Ok(());
             }
             let Some(session) = held.session.take() else { return Err(broken()) };
             let finished = self.execute(session, requests).await?;
@@ -164,10 +179,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(error) => return Some(error.to_string()),
             }
         }
+        self.request_bytes = bytes;
         if self.input.len() + self.parser.pending_bytes() > query_buffer_bytes && requests.is_empty() {
             return Some("ERR Protocol error: the request is longer than client-query-buffer-limit".into());
         }
         None
+    }
+
+    /// Has others see how much memory the requests take.
+    fn note_input(&self) {
+        let executing = if self.request_bytes < COUNTED_BYTES { 0 } else { self.request_bytes };
+        let bytes = self.input.len() + self.parser.pending_bytes() + self.queued_bytes + executing;
+        self.shared.client_memory.set_input(&self.client.held, bytes);
+    }
+
+    /// Waits as long as clients hold too much memory, and has those go that hold most if that does
+    /// not end by itself.
+    async fn wait_for_room(&self, is_held_up: fn(&ClientMemory) -> bool) {
+        let memory = &self.shared.client_memory;
+        while is_held_up(memory) && !self.client.is_killed() && !self.shared.is_stopping() {
+            tokio::select! {
+                () = memory.wait_freed(is_held_up) => {}
+                () = tokio::time::sleep(client_memory::PATIENCE) => {}
+                () = self.client.wait_killed() => {}
+                () = self.shared.wait_stop() => {}
+            }
+            self.shared.evict_clients(now_ms());
+        }
     }
 
     /// Reads more; false if the connection is to end.
@@ -179,6 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             tokio::time::sleep(Duration::from_secs(timeout)).await;
         };
+        self.wait_for_room(ClientMemory::is_full).await;
         self.input.reserve(READ_BYTES);
         tokio::select! {
             read = self.stream.read_buf(&mut self.input) => {
@@ -215,6 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     let read = read.unwrap_or(0);
                     self.shared.statistics.input_bytes.add(read as u64);
                     self.is_at_end = read == 0;
+                    self.note_input();
                 }
                 () = self.client.wait_killed(), if !is_released => self.release(&mut is_released),
                 () = self.shared.wait_stop(), if !is_released => self.release(&mut is_released),
@@ -231,7 +271,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn write(&mut self, session: &mut Session) -> io::Result<()> {
         self.shared.statistics.output_bytes.add(session.output.len() as u64);
+        let (client, shared) = (Arc::clone(&self.client), Arc::clone(&self.shared));
         while session.output.has_remaining() {
+            let left = session.output.len();
+            // It is begun only if the client does not take the replies at once.
+            let stalled = async {
+                shared.client_memory.set_output(&client.held, left);
+                loop {
+                    tokio::time::sleep(client_memory::PATIENCE).await;
+                    shared.evict_clients(now_ms());
+                }
+            };
             tokio::select! {
                 biased;
                 written = self.stream.write_buf(&mut session.output) => {
@@ -241,8 +291,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 // A client that takes nothing is not waited for, if it is to go.
                 () = self.client.wait_killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+                () = stalled => {}
             }
         }
+        self.shared.client_memory.set_output(&self.client.held, 0);
         if session.output.capacity() > READ_BYTES {
             session.output = BytesMut::new();
         }
@@ -331,6 +383,31 @@ mod tests {
         assert_eq!(&reply[..], b"-ERR Protocol error: invalid bulk length\r\n");
         drop(theirs);
         runtime.block_on(served).unwrap();
+    }
+
+    /// A server that stops waits for no client that it has refused.
+    #[test]
+    fn a_refused_client_holds_no_stop_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let shared = Shared::new(Config::new("data"), 1);
+        let (mut ours, _theirs) = tokio::io::duplex(1024);
+        runtime.block_on(async {
+            let mut refused = std::pin::pin!(refuse(&mut ours, &shared));
+            let turns = async || {
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = &mut refused => panic!("the client may hear why"),
+                () = turns() => {}
+            }
+            shared.stop();
+            tokio::select! {
+                () = &mut refused => {}
+                () = turns() => panic!("the stop waits for the client"),
+            }
+        });
     }
 
     /// What a session watches is forgotten also if its replies cannot be written.

@@ -21,6 +21,12 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "client" => client(session, execution, arguments),
         "info" => info(session, execution, &arguments[1..]),
         "save" => save(execution, Reply::OK),
+        "bgsave"
+            if !matches!(arguments, [_])
+                && !matches!(arguments, [_, word] if word.eq_ignore_ascii_case(b"SCHEDULE")) =>
+        {
+            Reply::error(SYNTAX)
+        }
         "bgsave" => save(execution, Reply::Status("Background saving started".into())),
         _ => Reply::error(format!("ERR the command '{name}' has no function")),
     }
@@ -42,14 +48,8 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         "command" => command(&session.shared, arguments),
         "function" => function(arguments),
         "time" => time(),
-        "debug" => debug(session, arguments),
-        // There are no replicas to wait for; in a cluster, what has its reply is on a majority.
-        "wait" => match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
-            (Some(_), Some(_)) => {
-                Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2))
-            }
-            _ => Reply::error(NO_INTEGER),
-        },
+        "debug" => debug(arguments),
+        "wait" => wait(session, arguments),
         "lastsave" => Reply::Integer(session.shared.synced_seconds.load(Ordering::Relaxed) as i64),
         "shutdown" => shutdown(session, arguments),
         "role" => match session.shared.cluster.get() {
@@ -58,6 +58,16 @@ pub fn run_without_data(session: &mut Session, name: &str, arguments: &[Bytes]) 
         },
         _ => return None,
     })
+}
+
+/// There are no replicas to wait for; in a cluster, what has its reply is on a majority.
+fn wait(session: &Session, arguments: &[Bytes]) -> Reply {
+    match (parse_integer(&arguments[1]), parse_integer(&arguments[2])) {
+        (None, _) => Reply::error(NO_INTEGER),
+        (_, None) => Reply::error("ERR timeout is not an integer or out of range"),
+        (_, Some(timeout)) if timeout < 0 => Reply::error("ERR timeout is negative"),
+        _ => Reply::count(session.shared.cluster.get().map_or(0, |node| node.status().voters.len() / 2)),
+    }
 }
 
 fn ping(arguments: &[Bytes]) -> Reply {
@@ -81,9 +91,16 @@ fn save(execution: &mut Execution, done: Reply) -> Reply {
 }
 
 fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
-    let known = ["NOSAVE", "SAVE", "NOW", "FORCE"];
-    if !arguments[1..].iter().all(|option| known.iter().any(|word| option.eq_ignore_ascii_case(word.as_bytes()))) {
+    let is_given = |word: &[u8]| arguments[1..].iter().any(|option| option.eq_ignore_ascii_case(word));
+    let known = ["NOSAVE", "SAVE", "NOW", "FORCE", "ABORT"];
+    if !arguments[1..].iter().all(|option| known.iter().any(|word| option.eq_ignore_ascii_case(word.as_bytes())))
+        || is_given(b"SAVE") && is_given(b"NOSAVE")
+        || is_given(b"ABORT") && arguments.len() > 2
+    {
         return Reply::error(SYNTAX);
+    }
+    if is_given(b"ABORT") {
+        return Reply::error("ERR No shutdown in progress.");
     }
     tracing::info!(client = session.client.id, "SHUTDOWN was requested");
     session.closes = true;
@@ -101,12 +118,11 @@ fn function(arguments: &[Bytes]) -> Reply {
     }
 }
 
-fn debug(session: &Session, arguments: &[Bytes]) -> Reply {
-    if !session.shared.config.allows_debug {
-        return Reply::error(
-            "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.",
-        );
-    }
+/// The reply to DEBUG where it is not allowed.
+pub const DEBUG_FORBIDDEN: &str =
+    "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.";
+
+fn debug(arguments: &[Bytes]) -> Reply {
     match arguments {
         [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
             Some(seconds) if (0.0..1e6).contains(&seconds) => {

@@ -5,7 +5,7 @@ use super::connection_commands;
 use super::execution::Execution;
 use super::session::{Queue, ReplyMode, Session};
 use super::watches::Watches;
-use crate::commands::{Command, DataFunction, Handler, NO_AUTH, find};
+use crate::commands::{Command, DataFunction, Handler, NO_AUTH, check_subcommand, find};
 use crate::protocol::{Protocol, Reply};
 use crate::store::{Blocked, Kind};
 use bytes::Bytes;
@@ -76,6 +76,15 @@ pub fn prepare(
     session.shared.statistics.commands.add(1);
     session.is_on_data = false;
     session.client.active_ms.store(now_ms, Ordering::Relaxed);
+    if is_http(arguments) {
+        if let Some(passed_over) = session.shared.log.http.take(now_ms) {
+            let address = session.client.address;
+            tracing::warn!(%address, passed_over, "a client sends HTTP, as a web page may have a browser do; it is \
+                                                   disconnected");
+        }
+        session.closes = true;
+        return None;
+    }
     let command = match admit(session, arguments) {
         Ok(command) => command,
         Err(error) => {
@@ -99,6 +108,13 @@ pub fn prepare(
         return None;
     }
     Some(command)
+}
+
+/// Whether it is a line of a request of HTTP. A page in a browser of the machine can send one here,
+/// whose body has commands.
+fn is_http(arguments: &[Bytes]) -> bool {
+    let is = |name: &Bytes| name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:");
+    arguments.first().is_some_and(is)
 }
 
 /// Puts a command behind MULTI. A queue beyond client-query-buffer-limit ends its connection,
@@ -136,18 +152,27 @@ fn aborted(session: &mut Session, watches: &mut Watches, error: Reply) -> Reply 
 /// The command, if the connection may give it.
 fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Reply> {
     let name = arguments.first().map_or(&b""[..], |name| name);
-    let in_cluster = || session.shared.cluster.get().and_then(|_| cluster_commands::find(name));
+    let is_alone = session.shared.cluster.get().is_none();
+    let is_known = |command: &&Command| !is_alone || cluster_commands::is_of_redis(command);
+    let in_cluster = || cluster_commands::find(name).filter(is_known);
     let Some(command) = find(name).or_else(in_cluster) else { return Err(unknown(arguments)) };
     if !command.accepts(arguments.len()) {
         return Err(Reply::error(format!("ERR wrong number of arguments for '{}' command", command.name)));
+    }
+    check_subcommand(command, arguments).map_err(Reply::error)?;
+    if command.name == "debug" && !session.shared.config.allows_debug {
+        return Err(Reply::error(connection_commands::DEBUG_FORBIDDEN));
     }
     if !session.is_authenticated && !command.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
     if session.queue.is_some()
-        && (["save", "shutdown"].contains(&command.name) || cluster_commands::find(name).is_some())
+        && (["save", "shutdown"].contains(&command.name) || !is_alone && cluster_commands::find(name).is_some())
     {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    if is_alone && cluster_commands::find(name).is_some() {
+        return Err(Reply::error("ERR This instance has cluster support disabled"));
     }
     Ok(command)
 }

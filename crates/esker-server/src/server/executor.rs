@@ -177,10 +177,7 @@ impl Executor {
             // Without a sender nothing comes any more.
             let received = timeout(self.patience(), messages.recv()).await;
             let mut next = received.map_or(None, |message| Some(message.unwrap_or(Message::Stop)));
-            // Connections that have requests join the batch: tokio asks the system which do, runs
-            // this task first, and then theirs.
-            yield_now().await;
-            yield_now().await;
+            self.gather().await;
             self.execution.begin();
             let mut is_stopped = false;
             if self.execution.now_ms() >= self.sweep_at_ms {
@@ -199,6 +196,15 @@ impl Executor {
             if is_stopped {
                 return self.execution;
             }
+        }
+    }
+
+    /// Has connections that have requests join the batch: tokio asks the system which do. On one
+    /// thread it runs their tasks before this one; of many threads one runs this task first.
+    async fn gather(&self) {
+        let turns = if self.shared.config.io_threads == 1 { 1 } else { 2 };
+        for _ in 0..turns {
+            yield_now().await;
         }
     }
 
@@ -238,12 +244,14 @@ impl Executor {
             while blocked.is_none()
                 && !is_ahead
                 && job.session.output.len() < OUTPUT_BYTES
+                && !self.shared.client_memory.holds_execution()
                 && !job.session.closes
                 && self.execution.written_bytes() < BATCH_BYTES
                 && let Some(arguments) = job.requests.pop_front()
             {
                 self.commands += 1;
                 blocked = execute(&mut job.session, &mut self.execution, arguments);
+                job.session.note_output();
                 if !job.session.output.is_empty()
                     && let Some((waiting, _)) = blocked.take()
                 {

@@ -125,6 +125,18 @@ fn metrics(shared: &Shared, db: &Db) -> String {
             "Connections that were refused, as there were too many.",
             statistics.refused_connections.get(),
         ),
+        (
+            "evicted_clients_total",
+            "counter",
+            "Clients that were disconnected, as all together held too much memory.",
+            statistics.evicted_clients.get(),
+        ),
+        (
+            "client_memory_bytes",
+            "gauge",
+            "Bytes of requests that are not executed yet, and of replies that are not taken yet.",
+            shared.client_memory.total() as u64,
+        ),
         ("connected_clients", "gauge", "Clients that are connected.", connected),
         ("blocked_clients", "gauge", "Clients that wait in a blocking command.", blocked),
         ("commands_total", "counter", "Commands that were executed.", statistics.commands.get()),

@@ -37,6 +37,7 @@ fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {
         ("list-max-ziplist-size", settings.thresholds.list_listpack_size.to_string()),
         ("maxclients", settings.max_clients.to_string()),
         ("maxmemory", config.memory_budget_bytes.unwrap_or(0).to_string()),
+        ("maxmemory-clients", settings.client_memory_bytes.to_string()),
         ("maxmemory-policy", "noeviction".into()),
         ("port", listen.map_or(0, |address| address.port()).to_string()),
         ("proto-max-bulk-len", settings.argument_bytes.to_string()),
@@ -94,6 +95,7 @@ fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(),
             Ok(count) if limit_clients(count) < count => Err("the system's limit of open files is too low for so many"),
             checked => checked.map(|count| settings.max_clients = count),
         },
+        "maxmemory-clients" => number(0).map(|bytes| settings.client_memory_bytes = bytes),
         "proto-max-bulk-len" => number(1 << 20).map(|bytes| settings.argument_bytes = bytes.min(512 << 20)),
         "requirepass" => {
             settings.password = Some(value.to_string()).filter(|password| !password.is_empty());
@@ -163,6 +165,7 @@ fn set(session: &Session, pairs: &[Bytes]) -> Reply {
             }
         }
     }
+    session.shared.client_memory.set_limit(changed.client_memory_bytes);
     *settings = changed;
     Reply::OK
 }
@@ -222,6 +225,7 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
                 + memory.filter_bytes;
             line("used_memory", &memory);
             line("maxmemory", &shared.config.memory_budget_bytes.unwrap_or(0));
+            line("mem_clients_normal", &shared.client_memory.total());
             line("maxmemory_policy", &"noeviction");
         }
         "persistence" => {
@@ -239,6 +243,7 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             line("total_net_input_bytes", &statistics.input_bytes.get());
             line("total_net_output_bytes", &statistics.output_bytes.get());
             line("rejected_connections", &statistics.refused_connections.get());
+            line("evicted_clients", &statistics.evicted_clients.get());
             line("total_error_replies", &statistics.errors.get());
         }
         "cluster" => line("cluster_enabled", &u8::from(is_cluster(shared))),

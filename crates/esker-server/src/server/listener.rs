@@ -9,7 +9,8 @@ use super::error::ServerError;
 use super::execution::{Execution, Syncer};
 use super::executor::{Executor, Message};
 use super::http::{self, Database};
-use super::shared::Shared;
+use super::network::{Network, runtime_of, spawn, system};
+use super::shared::{Client, Shared, now_ms};
 use super::tls;
 use crate::cluster::{self, ClusterConfig, Running, StartError};
 use std::collections::hash_map::RandomState;
@@ -32,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    runtime: Runtime,
+    network: Network,
     shared: Arc<Shared>,
     messages: UnboundedSender<Message>,
     /// Gives back the database of a server on its own.
@@ -77,16 +78,6 @@ fn processors(most: usize) -> usize {
     thread::available_parallelism().map_or(1, |count| count.get().min(most))
 }
 
-fn runtime_of(name: &str, workers: usize) -> Result<Runtime, ServerError> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(workers).enable_all().thread_name(name).build().map_err(system("cannot start threads"))
-}
-
-fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
-    let what = what.into();
-    move |error| ServerError::System(what, error)
-}
-
 impl Server {
     /// Opens the database, and serves it.
     ///
@@ -106,30 +97,37 @@ impl Server {
         if config.listen.is_none() && config.tls.is_none() {
             return Err(ServerError::Config("the server listens nowhere; give it an address, or files of TLS".into()));
         }
+        if config.max_clients == 0 {
+            return Err(ServerError::Config("there must be a client at least that may be connected".into()));
+        }
         if config.io_threads == 0 {
             return Err(ServerError::Config("there must be a thread at least that serves connections".into()));
         }
         let acceptor = config.tls.as_ref().map(|(_, files)| tls::acceptor(files)).transpose()?;
-        let runtime = runtime_of("esker-network", config.io_threads)?;
+        // Commands of a cluster block the thread that they are on while others are to go on.
+        let network = match (config.io_threads, &config.cluster) {
+            (1, None) => Network::in_order()?,
+            (threads, _) => Network::of_threads(threads)?,
+        };
         let shared = Arc::new(Shared::new(config, random()));
-        let listeners = runtime.block_on(listen(&shared.config))?;
+        let listeners = network.block_on(listen(&shared.config))?;
         let (messages, received) = unbounded_channel();
         let (executor, store, database) = match shared.config.cluster.clone() {
-            None => open_database(&shared, &runtime, received)?,
-            Some(cluster) => join_cluster(&shared, cluster, &runtime, received)?,
+            None => open_database(&shared, &network, received)?,
+            Some(cluster) => join_cluster(&shared, cluster, &network, received)?,
         };
         let connections = tokio::sync::mpsc::channel(1);
         let addresses = listeners.addresses()?;
         let accepting =
             Accepting { shared: Arc::clone(&shared), messages: messages.clone(), alive: connections.0.clone() };
         if let Some(listener) = listeners.plain {
-            runtime.spawn(accepting.clone().accept(listener, None));
+            network.spawn(accepting.clone().accept(listener, None));
         }
         if let Some(listener) = listeners.tls {
-            runtime.spawn(accepting.clone().accept(listener, acceptor));
+            network.spawn(accepting.clone().accept(listener, acceptor));
         }
         let observer = listeners.metrics.map(|listener| accepting.observe(listener, database)).transpose()?;
-        Ok(Server { runtime, shared, messages, executor, store, observer, connections, addresses })
+        Ok(Server { network, shared, messages, executor, store, observer, connections, addresses })
     }
 
     fn announce(&self) {
@@ -169,12 +167,12 @@ impl Server {
 
     /// What takes the signals from now on, which would end the process.
     fn signals(&self) -> Result<Signals, ServerError> {
-        let _entered = self.runtime.enter();
+        let _entered = self.network.handle().enter();
         Signals::new().map_err(system("cannot receive signals"))
     }
 
     fn wait_for(&self, signals: Signals) -> Result<(), ServerError> {
-        self.runtime.block_on(async {
+        self.network.block_on(async {
             tokio::select! {
                 signal = signals.received() => signal.map_err(system("cannot receive signals")),
                 () = self.shared.wait_stop() => Ok(()),
@@ -197,12 +195,12 @@ impl Server {
     /// # Errors
     /// [`ServerError::Close`] if the engine fails.
     pub fn stop(self) -> Result<(), ServerError> {
-        let Server { runtime, shared, messages, executor, store, observer, connections, .. } = self;
+        let Server { network, shared, messages, executor, store, observer, connections, .. } = self;
         tracing::info!("the server stops");
         shared.stop();
         let (alive, mut ended) = connections;
         drop(alive);
-        runtime.block_on(async {
+        network.block_on(async {
             if tokio::time::timeout(GRACE, ended.recv()).await.is_err() {
                 tracing::warn!("some clients did not take their replies");
                 for client in shared.clients.lock().values() {
@@ -213,7 +211,7 @@ impl Server {
         });
         // An executor that has stopped already stays so.
         let _ = messages.send(Message::Stop);
-        let joined = runtime.block_on(executor);
+        let joined = network.block_on(executor);
         if let Some(observer) = observer {
             observer.shutdown_timeout(GRACE);
         }
@@ -221,13 +219,13 @@ impl Server {
             Store::Database { syncer, syncing } => {
                 drop(syncing);
                 let _ = syncer.join();
-                runtime.shutdown_timeout(GRACE);
+                network.shut_down(GRACE);
                 joined.map(|execution| execution.map_or(Ok(()), Execution::close).map_err(ServerError::Close))
             }
             Store::Node(running, node_runtime) => {
                 let stopped = node_runtime.block_on(running.stop());
                 node_runtime.shutdown_timeout(GRACE);
-                runtime.shutdown_timeout(GRACE);
+                network.shut_down(GRACE);
                 joined.map(|_| stopped.map_err(ServerError::Cluster))
             }
         };
@@ -243,13 +241,13 @@ type Started = (task::JoinHandle<Option<Execution>>, Store, Database);
 
 fn open_database(
     shared: &Arc<Shared>,
-    runtime: &Runtime,
+    network: &Network,
     received: UnboundedReceiver<Message>,
 ) -> Result<Started, ServerError> {
     let execution = Execution::open(Arc::clone(shared), random()).map_err(ServerError::Open)?;
     let (db, syncer) = (execution.keyspaces().db().clone(), execution.syncer());
     let executor = Executor::new(execution, Arc::clone(shared));
-    let executor = spawn_executor(runtime, shared, async { Some(executor.run(received).await) });
+    let executor = spawn_executor(network, shared, async { Some(executor.run(received).await) });
     let (syncing, syncing_ends) = mpsc::channel();
     let shared = Arc::clone(shared);
     let syncer = spawn("esker-sync", move || sync_every_second(&syncer, &shared, &syncing_ends))?;
@@ -259,7 +257,7 @@ fn open_database(
 fn join_cluster(
     shared: &Arc<Shared>,
     cluster: ClusterConfig,
-    runtime: &Runtime,
+    network: &Network,
     received: UnboundedReceiver<Message>,
 ) -> Result<Started, ServerError> {
     let Config { directory, databases, memory_budget_bytes, .. } = &shared.config;
@@ -273,7 +271,7 @@ fn join_cluster(
     // It is set once, here.
     let _ = shared.cluster.set(Arc::clone(&node));
     let jobs = cluster_jobs::run(Arc::clone(shared), Arc::clone(&node), received);
-    let executor = spawn_executor(runtime, shared, async {
+    let executor = spawn_executor(network, shared, async {
         jobs.await;
         None
     });
@@ -309,22 +307,15 @@ impl Drop for StopAtPanic {
 }
 
 fn spawn_executor<T: Send + 'static>(
-    runtime: &Runtime,
+    network: &Network,
     shared: &Arc<Shared>,
     body: impl Future<Output = T> + Send + 'static,
 ) -> task::JoinHandle<T> {
     let guard = StopAtPanic(Arc::clone(shared));
-    runtime.spawn(async {
+    network.spawn(async {
         let _guard = guard;
         body.await
     })
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, ServerError> {
-    thread::Builder::new().name(name.into()).spawn(body).map_err(system("cannot start a thread"))
 }
 
 fn sync_every_second(syncer: &Syncer, shared: &Shared, ended: &mpsc::Receiver<()>) {
@@ -403,6 +394,20 @@ async fn listen(config: &Config) -> Result<Listeners, ServerError> {
     Ok(Listeners { plain: at(config.listen).await?, tls: at(tls).await?, metrics })
 }
 
+/// Logs why a handshake has failed: the client hears little of it.
+fn report_handshake(shared: &Shared, address: SocketAddr, error: &str) {
+    let remedy = match error.contains("UnsupportedCertVersion") {
+        true => "the certificate of the client is not of X.509 version 3; make one with extensions",
+        false => "",
+    };
+    match shared.log.handshakes.take(now_ms()) {
+        Some(passed_over) => {
+            tracing::warn!(%address, error, remedy, passed_over, "a handshake of TLS has failed");
+        }
+        None => tracing::debug!(%address, error, remedy, "a handshake of TLS has failed"),
+    }
+}
+
 /// What accepts connections.
 #[derive(Clone)]
 struct Accepting {
@@ -432,29 +437,31 @@ impl Accepting {
 
     async fn accept(self, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
         while let Some((stream, address)) = self.next(&listener).await {
-            tokio::spawn(self.clone().serve(stream, address, acceptor.clone()));
+            // Here, and not in the task: who has come first is not refused in favour of another.
+            let client = self.shared.connect(address, stream.local_addr().unwrap_or(address));
+            tokio::spawn(self.clone().serve(stream, client, acceptor.clone()));
         }
     }
 
-    async fn serve(self, mut stream: TcpStream, address: SocketAddr, acceptor: Option<TlsAcceptor>) {
+    /// Serves a connection: that of the client, or of one too many.
+    async fn serve(self, mut stream: TcpStream, client: Option<Arc<Client>>, acceptor: Option<TlsAcceptor>) {
         let _alive = &self.alive;
-        let local_address = stream.local_addr().unwrap_or(address);
-        let Some(client) = self.shared.connect(address, local_address) else {
+        let Some(client) = client else {
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
-            return connection::refuse(&mut stream).await;
+            return connection::refuse(&mut stream, &self.shared).await;
         };
         // Replies are written whole.
         let _ = stream.set_nodelay(true);
         let Some(acceptor) = acceptor else {
             return connection::serve(stream, client, Arc::clone(&self.shared), self.messages.clone()).await;
         };
-        let id = client.id;
+        let (id, address) = (client.id, client.address);
         match tokio::time::timeout(GRACE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => {
                 connection::serve(stream, client, Arc::clone(&self.shared), self.messages.clone()).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, %address, "a handshake of TLS has failed"),
-            Err(_) => tracing::debug!(%address, "a handshake of TLS took too long"),
+            Ok(Err(error)) => report_handshake(&self.shared, address, &error.to_string()),
+            Err(_) => report_handshake(&self.shared, address, "it took too long"),
         }
         self.shared.disconnect(id);
     }
@@ -482,10 +489,50 @@ mod tests {
     fn a_panic_of_the_executor_stops_the_server() {
         for panics in [true, false] {
             let shared = Arc::new(Shared::new(Config::new("data"), 1));
-            let runtime = runtime_of("test", 1).unwrap();
-            let executor = spawn_executor(&runtime, &shared, async move { assert!(!panics, "a planted panic") });
-            assert_eq!(runtime.block_on(executor).is_err(), panics);
-            assert_eq!(shared.is_stopping(), panics);
+            for network in [Network::in_order().unwrap(), Network::of_threads(1).unwrap()] {
+                let executor = spawn_executor(&network, &shared, async move { assert!(!panics, "a planted panic") });
+                assert_eq!(network.block_on(executor).is_err(), panics);
+                assert_eq!(shared.is_stopping(), panics);
+                network.shut_down(GRACE);
+            }
         }
+    }
+
+    /// Counts the warnings.
+    struct Warnings(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl tracing::Subscriber for Warnings {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::WARN
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    /// A log of warnings shows that handshakes fail, and does not grow with each of them.
+    #[test]
+    fn failed_handshakes_are_logged() {
+        let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let shared = Shared::new(Config::new("data"), 1);
+        tracing::subscriber::with_default(Warnings(Arc::clone(&count)), || {
+            for _ in 0..100 {
+                report_handshake(&shared, SocketAddr::from(([127, 0, 0, 1], 1)), "UnsupportedCertVersion");
+            }
+        });
+        assert!((1..50).contains(&count.load(std::sync::atomic::Ordering::Relaxed)), "{count:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! The server: sessions, the task that executes commands, connections.
 
 mod client_commands;
+mod client_memory;
+mod clock;
 mod cluster_commands;
 mod cluster_information;
 mod cluster_jobs;
@@ -19,6 +21,8 @@ mod executor;
 mod http;
 mod information;
 mod listener;
+mod network;
+mod occasional;
 mod session;
 mod shared;
 mod tls;

@@ -1,6 +1,7 @@
 //! The state of a connection, and what its commands do to it. A session is with the connection, or
 //! with the executor while commands are executed: never with both.
 
+use super::client_memory::COUNTED_BYTES;
 use super::shared::{Client, Shared};
 use super::watches::{Watch, Watches};
 use crate::cluster::Guard;
@@ -127,6 +128,14 @@ impl Session {
             ReplyMode::On | ReplyMode::Off => {}
             ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skip,
             ReplyMode::Skip => self.reply_mode = ReplyMode::On,
+        }
+    }
+
+    /// Has others see how much memory the replies take, once that is much.
+    pub fn note_output(&self) {
+        let held = &self.client.held;
+        if self.output.len().abs_diff(held.output()) >= COUNTED_BYTES {
+            self.shared.client_memory.set_output(held, self.output.len());
         }
     }
 

@@ -1,19 +1,17 @@
 //! What all parts of a server share: settings, clients, counters.
 
+pub use super::clock::now_ms;
+
+use super::client_memory::{ClientMemory, HeldBytes};
 use super::config::{Config, Settings};
+use super::occasional::Occasional;
 use crate::cluster::Node;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
-
-/// Milliseconds since the epoch, by the system's clock.
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -51,6 +49,8 @@ pub struct Statistics {
     pub batches: Counter,
     /// Collections whose elements were removed, as they had expired.
     pub expired_collections: Counter,
+    /// Clients that were disconnected, as all together held too much memory.
+    pub evicted_clients: Counter,
     /// Bytes read from clients.
     pub input_bytes: Counter,
     /// Bytes written to clients.
@@ -80,6 +80,10 @@ pub struct Client {
     pub queued: AtomicUsize,
     /// Whether it waits in a blocking command.
     pub is_blocked: AtomicBool,
+    /// What it holds of the memory of clients.
+    pub held: HeldBytes,
+    /// Whether it stays when clients hold too much memory, as CLIENT NO-EVICT says.
+    pub is_kept: AtomicBool,
     is_killed: AtomicBool,
     killed: Notify,
 }
@@ -117,6 +121,15 @@ impl Client {
     }
 }
 
+/// Lines of the log that clients cause.
+#[derive(Debug, Default)]
+pub struct ClientLog {
+    /// That a request of HTTP has come.
+    pub http: Occasional,
+    /// That a handshake of TLS has failed.
+    pub handshakes: Occasional,
+}
+
 /// What all parts of a server share.
 #[derive(Debug)]
 pub struct Shared {
@@ -126,8 +139,12 @@ pub struct Shared {
     pub settings: RwLock<Settings>,
     /// Who is connected.
     pub clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// What clients hold in memory.
+    pub client_memory: ClientMemory,
     /// What was counted.
     pub statistics: Statistics,
+    /// What clients cause in the log.
+    pub log: ClientLog,
     /// The node of a cluster that this server is, once it is one.
     pub cluster: OnceLock<Arc<Node>>,
     /// When it was started, in milliseconds since the epoch.
@@ -147,9 +164,11 @@ impl Shared {
             format!("{run:016x}{:024x}", u128::from(run).wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 96) - 1));
         Shared {
             settings: RwLock::new(Settings::of(&config)),
+            client_memory: ClientMemory::new(config.client_memory_bytes),
             config,
             clients: Mutex::new(BTreeMap::new()),
             statistics: Statistics::default(),
+            log: ClientLog::default(),
             cluster: OnceLock::new(),
             started_ms: now_ms(),
             synced_seconds: AtomicU64::new(now_ms() / 1000),
@@ -178,6 +197,8 @@ impl Shared {
             protocol: AtomicUsize::new(2),
             queued: AtomicUsize::new(usize::MAX),
             is_blocked: AtomicBool::new(false),
+            held: HeldBytes::default(),
+            is_kept: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
         });
@@ -188,7 +209,41 @@ impl Shared {
 
     /// Forgets a connection.
     pub fn disconnect(&self, id: u64) {
-        self.clients.lock().remove(&id);
+        let client = self.clients.lock().remove(&id);
+        if let Some(client) = client {
+            self.client_memory.forget(&client.held);
+        }
+    }
+
+    /// Disconnects the clients that hold most, if all together have held too much for long: so many
+    /// that the others are within the limit.
+    pub fn evict_clients(&self, now_ms: u64) {
+        if !self.client_memory.is_overdue(now_ms) {
+            return;
+        }
+        let clients = self.clients.lock();
+        // What those that go already hold is free soon.
+        let mut staying: Vec<&Arc<Client>> = clients.values().filter(|client| !client.is_killed()).collect();
+        staying.sort_by_key(|client| std::cmp::Reverse(client.held.total()));
+        let (mut held, limit) =
+            (staying.iter().map(|client| client.held.total()).sum::<usize>(), self.client_memory.limit());
+        for client in staying.iter().filter(|client| !client.is_kept.load(Ordering::Relaxed)) {
+            if held <= limit {
+                return;
+            }
+            let (input, output) = (client.held.input(), client.held.output());
+            tracing::warn!(
+                client = client.id,
+                address = %client.address,
+                input,
+                output,
+                limit,
+                "the clients hold too much memory together; the one that holds most is disconnected"
+            );
+            self.statistics.evicted_clients.add(1);
+            held -= input + output;
+            client.kill();
+        }
     }
 
     /// Has the server stop: what was begun is finished.
