@@ -1,9 +1,10 @@
 //! Space of the disk that is held back for a later open.
 //!
 //! An open needs room for a log segment and a manifest, and only then can something be deleted. On
-//! a disk that others have filled, or the database itself, it has none. So a database that has grown
-//! holds the file `RESERVE`, which says nothing and is as long as several opens need. An open that
-//! finds no room removes it, makes do with a short segment, and holds what is left for the next one.
+//! a disk that others have filled, or the database itself, it has none. So a database that has
+//! grown holds the file `RESERVE`, which says nothing and is as long as several opens need. An open
+//! that finds no room removes it, makes do with a short segment, and holds what is left for the
+//! next one.
 //!
 //! Everything here is an attempt: without the file, an open on a full disk fails as it would.
 

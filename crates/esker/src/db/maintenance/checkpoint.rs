@@ -9,8 +9,8 @@
 //!    last `CURRENT`.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A follower replaces step 2 (`follower_checkpoint.rs`). A copy that failed is removed. A copy that
-//! was cut short stays, is refused by open, and is removed by the next attempt.
+//! A follower replaces step 2 (`follower_checkpoint.rs`). A copy that failed is removed. A copy
+//! that was cut short stays, is refused by open, and is removed by the next attempt.
 
 use crate::blob::BlobFile;
 use crate::blob::format::file_name as blob_name;
