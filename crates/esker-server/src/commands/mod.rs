@@ -3,8 +3,10 @@
 //! command that is applied on several nodes in the same order has the same effects on all.
 
 mod arguments;
+mod arguments_described;
 mod bits;
 mod blocking;
+mod descriptions;
 mod expiry;
 mod hashes;
 mod keys;
@@ -19,4 +21,5 @@ mod strings;
 mod table;
 
 pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
-pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, FLAG_NAMES, Handler, NO_AUTH, WRITE, find};
+pub use descriptions::{Description, KeySpan, Span, describe, describe_subcommand, full_name, help};
+pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, Handler, NO_AUTH, READ, WRITE, find};

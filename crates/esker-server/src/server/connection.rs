@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
@@ -34,6 +35,8 @@ struct Connection<S> {
     parser: RequestParser,
     input: BytesMut,
     is_at_end: bool,
+    /// The bytes of the requests that are executed.
+    taken_bytes: usize,
     /// Whether the client was told of an error while it may still send what is not read any more.
     is_refused: bool,
 }
@@ -69,6 +72,7 @@ where
         parser,
         input,
         is_at_end: false,
+        taken_bytes: 0,
         is_refused: false,
     };
     if let Err(error) = connection.run(&mut held).await {
@@ -126,8 +130,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             let Some(session) = held.session.take() else { return Err(broken()) };
+            self.note_input();
             let finished = self.execute(session, requests).await?;
             requests = finished.requests;
+            if requests.is_empty() {
+                self.taken_bytes = 0;
+                self.note_input();
+            }
             let session = held.session.insert(finished.session);
             self.write(session).await?;
             if session.closes || self.client.is_killed() {
@@ -141,6 +150,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// Has others see what has come and was not executed.
+    fn note_input(&self) {
+        let bytes = self.taken_bytes + self.input.len() + self.parser.pending_bytes();
+        self.client.input_bytes.store(bytes, Ordering::Relaxed);
+        self.client.input_free_bytes.store(self.input.capacity() - self.input.len(), Ordering::Relaxed);
+        self.client.request_bytes.store(self.taken_bytes, Ordering::Relaxed);
+    }
+
     /// Takes complete requests from what was read. Returns the error that ends the connection.
     fn parse(&mut self, session: &Session, requests: &mut VecDeque<Vec<Bytes>>) -> Option<String> {
         let (argument_bytes, query_buffer_bytes) = {
@@ -149,6 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         let limits = RequestLimits { argument_bytes, arguments: i32::MAX as usize };
         let mut bytes = 0;
+        let before = self.input.len() + self.parser.pending_bytes();
         while requests.len() < JOB_REQUESTS && bytes < JOB_BYTES {
             match self.parser.next(&mut self.input, &limits, session.is_authenticated) {
                 Ok(Some(request)) => {
@@ -164,6 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(error) => return Some(error.to_string()),
             }
         }
+        self.taken_bytes += before.saturating_sub(self.input.len() + self.parser.pending_bytes());
         if self.input.len() + self.parser.pending_bytes() > query_buffer_bytes && requests.is_empty() {
             return Some("ERR Protocol error: the request is longer than client-query-buffer-limit".into());
         }
@@ -185,6 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let read = read?;
                 self.shared.statistics.input_bytes.add(read as u64);
                 self.is_at_end = read == 0;
+                self.note_input();
                 Ok(read > 0)
             }
             () = self.client.wait_killed() => Ok(false),
@@ -231,6 +251,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn write(&mut self, session: &mut Session) -> io::Result<()> {
         self.shared.statistics.output_bytes.add(session.output.len() as u64);
+        self.client.output_bytes.store(session.output.len(), Ordering::Relaxed);
         while session.output.has_remaining() {
             tokio::select! {
                 biased;
@@ -243,6 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 () = self.client.wait_killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
             }
         }
+        self.client.output_bytes.store(0, Ordering::Relaxed);
         if session.output.capacity() > READ_BYTES {
             session.output = BytesMut::new();
         }
