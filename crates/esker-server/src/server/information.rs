@@ -143,7 +143,7 @@ fn memory(lines: &mut Lines, shared: &Shared, execution: &mut Execution) {
         + memory.cache_bytes
         + memory.index_bytes
         + memory.filter_bytes;
-    lines.add_bytes("used_memory", used as u64);
+    lines.add_bytes("used_memory", used);
     if let Some(process) = Process::read() {
         lines.add_bytes("used_memory_rss", process.resident_bytes);
         lines.add_bytes("total_system_memory", process.machine_bytes);
