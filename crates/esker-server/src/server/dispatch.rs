@@ -48,8 +48,8 @@ impl Waiting {
     }
 }
 
-/// Whether CLIENT PAUSE holds the command up. One that would be refused is not: its error is sent at
-/// once.
+/// Whether CLIENT PAUSE holds the command up. One that would be refused is not: its error is sent
+/// at once.
 pub fn is_held(session: &Session, arguments: &[Bytes], now_ms: u64) -> bool {
     let Some(kind) = session.shared.pause.kind(now_ms) else { return false };
     let Ok(command) = admit(session, arguments) else { return false };
