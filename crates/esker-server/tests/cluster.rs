@@ -399,7 +399,8 @@ fn clients_of_redis_cluster_are_redirected() {
     assert_eq!(client.line("CLUSTER KEYSLOT foo"), ":12182");
     assert_eq!(client.line("CLUSTER COUNTKEYSINSLOT 12182"), ":1");
     assert_eq!(client.line("CLUSTER GETKEYSINSLOT 12182 10"), "*1 $3 foo");
-    assert_eq!(client.line("COMMAND INFO get"), "*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *0 *0 *0 *0");
+    let described = client.line("COMMAND INFO get");
+    assert!(described.starts_with("*1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read "), "{described}");
     let slots = client.line("CLUSTER SLOTS");
     assert!(slots.starts_with(&format!("*1 *5 :0 :16383 *4 $9 127.0.0.1 :{}", address.port)), "{slots}");
     assert_eq!(client.line("CLUSTER NODES").matches("0-16383").count(), 1);
@@ -500,7 +501,8 @@ fn a_node_says_which_commands_it_has() {
         let expected = format!("*1 *10 {bulk} {described} :0 :0 :0 *");
         let found = client.line(&format!("COMMAND INFO {}", name.to_uppercase()));
         assert!(found.starts_with(&expected), "{found}");
-        assert!(client.line(&format!("COMMAND DOCS {name}")).contains(&format!("{bulk} *2 $5 arity")), "{name}");
+        let documented = client.line(&format!("COMMAND DOCS {name}"));
+        assert!(documented.starts_with(&format!("*2 {bulk} *")) && documented.contains(" summary "), "{documented}");
         // What COMMAND says is what is accepted.
         let arity: i64 = described.split(' ').next().and_then(|arity| arity[1..].parse().ok()).unwrap();
         let words = vec![name.to_string(); usize::try_from(arity.abs() - 1).unwrap()];
