@@ -132,8 +132,8 @@ fn clients(lines: &mut Lines, shared: &Shared) {
     let blocked = clients.iter().filter(|client| client.is_blocked.load(Ordering::Relaxed)).count();
     lines.add("connected_clients", clients.len());
     lines.add("maxclients", shared.settings.read().max_clients);
-    lines.add("blocked_clients", blocked);
     lines.add("tracking_clients", 0);
+    lines.add("blocked_clients", blocked);
 }
 
 fn memory(lines: &mut Lines, shared: &Shared, execution: &mut Execution) {
