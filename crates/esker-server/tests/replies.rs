@@ -86,8 +86,8 @@ fn every_command_has_a_line() {
     const ELSEWHERE: [&str; 8] = ["shutdown", "debug", "save", "bgsave", "lastsave", "role", "info", "flushall"];
     let server = TestServer::start();
     let listed = support::sorted(&server.client().line("COMMAND LIST"));
-    let commands: BTreeSet<String> =
-        listed.iter().filter_map(|item| item.split(' ').nth(1)).map(str::to_string).collect();
+    let names = listed.iter().filter_map(|item| item.split(' ').nth(1));
+    let commands: BTreeSet<String> = names.filter(|name| !name.contains('|')).map(str::to_string).collect();
     let mut tested: BTreeSet<String> = ELSEWHERE.iter().map(|name| name.to_string()).collect();
     for script in SCRIPTS {
         for line in read(&format!("{script}.txt")) {
@@ -96,4 +96,44 @@ fn every_command_has_a_line() {
     }
     let untested: Vec<&String> = commands.difference(&tested).collect();
     assert!(commands.len() > 150 && untested.is_empty(), "{} commands, without a line: {untested:?}", commands.len());
+}
+
+/// What COMMAND INFO tells of each command is what Redis tells, but for notes, and for the
+/// subcommands, of which there are fewer.
+#[test]
+fn commands_are_described_as_by_redis() {
+    let Some(redis) = Redis::start() else { return };
+    let server = TestServer::start();
+    let (mut ours, mut theirs) = (server.client(), Client::connect(redis.address));
+    let listed = support::sorted(&ours.line("COMMAND LIST"));
+    let mut failed = String::new();
+    let mut compared = 0;
+    for name in listed.iter().filter_map(|item| item.split(' ').nth(1)) {
+        let [found, expected] = [&mut ours, &mut theirs].map(|client| client.line(&format!("COMMAND INFO {name}")));
+        // A command that Redis 7.0 does not have.
+        if ["*1 $-1", "*1 *-1"].contains(&expected.as_str()) {
+            continue;
+        }
+        let expected = without_notes(&expected);
+        let (found, expected) = (without_subcommands(&found), without_subcommands(&expected));
+        compared += 1;
+        if found != expected {
+            let _ = write!(failed, "\n{name}\n  expected {expected}\n  found    {found}");
+        }
+    }
+    assert!(compared > 180 && failed.is_empty(), "{compared} compared{failed}");
+}
+
+/// A description of a command without what it says about keys for people.
+fn without_notes(described: &str) -> String {
+    let Some((before, behind)) = described.split_once("*8 $5 notes ") else { return described.to_string() };
+    let behind = behind.split_once("$5 flags").map_or("", |(_, behind)| behind);
+    format!("{before}*6 $5 flags{behind}")
+}
+
+/// A description of a command up to its subcommands, which are in the last place.
+fn without_subcommands(described: &str) -> &str {
+    let first = described.find(" *10 ").and_then(|own| described[own + 5..].find(" *10 ").map(|next| own + 5 + next));
+    let described = first.map_or(described, |first| &described[..first]);
+    described.rsplit_once(" *").map_or(described, |(before, _)| before)
 }

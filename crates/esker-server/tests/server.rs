@@ -564,6 +564,139 @@ fn information() {
     assert_eq!(client.line("CONFIG GET maxclients"), "*2 $10 maxclients $1 7");
 }
 
+/// The value of a field of a section of INFO, as a number.
+fn field(client: &mut Client, section: &str, name: &str) -> u64 {
+    let info = client.line(&format!("INFO {section}"));
+    let value = info.split(' ').find_map(|line| line.strip_prefix(&format!("{name}:")));
+    value.unwrap_or_else(|| panic!("{name} in {info}")).parse().expect(name)
+}
+
+#[test]
+fn information_about_commands() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    for line in ["SET a 1", "SADD a x", "GET a", "GET b", "MGET a b a", "EXISTS b", "CONFIG GET x*", "GET"] {
+        client.line(line);
+    }
+    let hits = field(&mut client, "stats", "keyspace_hits");
+    assert_eq!((hits, field(&mut client, "stats", "keyspace_misses")), (3, 3));
+    let info = client.line("INFO commandstats errorstats");
+    for (command, calls, rejected, failed) in
+        [("get", 2, 1, 0), ("sadd", 1, 0, 1), ("config|get", 1, 0, 0), ("info", 2, 0, 0)]
+    {
+        let line = info.split(' ').find(|line| line.starts_with(&format!("cmdstat_{command}:"))).expect(command);
+        assert!(line.contains(&format!(":calls={calls},usec=")), "{line}");
+        assert!(line.ends_with(&format!(",rejected_calls={rejected},failed_calls={failed}")), "{line}");
+    }
+    assert!(info.contains("errorstat_WRONGTYPE:count=1") && info.contains("errorstat_ERR:count=1"), "{info}");
+    assert_eq!(client.line("CONFIG RESETSTAT"), "+OK");
+    assert_eq!(field(&mut client, "stats", "keyspace_hits"), 0);
+    assert!(!client.line("INFO commandstats").contains("cmdstat_get:"));
+    let all = client.line("INFO everything");
+    for part in ["# CPU", "# Modules", "# Latencystats", "master_replid:", "executable:", "used_memory_human:"] {
+        assert!(all.contains(part), "{part} in {all}");
+    }
+    assert!(!client.line("INFO").contains("# Commandstats"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn information_about_the_process() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    assert!(field(&mut client, "memory", "used_memory_rss") > 1 << 20);
+    assert!(client.line("INFO cpu").contains("used_cpu_user:"));
+}
+
+/// Writes wait for the end of a pause, in their order; reads do not, nor does what is refused.
+#[test]
+fn writes_are_paused() {
+    let server = TestServer::start();
+    let (mut client, mut transaction) = (server.client(), server.client());
+    transaction.line("MULTI");
+    transaction.line("RPUSH l 0");
+    assert_eq!(client.line("CLIENT PAUSE 100000000 WRITE"), "+OK");
+    assert_eq!([client.line("PING"), client.line("EXISTS l")], ["+PONG", ":0"]);
+    assert_eq!(client.line("SET l"), "-ERR wrong number of arguments for \\'set\\' command");
+    transaction.send(&["EXEC"]);
+    until_blocked(&mut client, 1);
+    let mut writers = [server.client(), server.client()];
+    for (number, writer) in writers.iter_mut().enumerate() {
+        // What comes before the write has its reply.
+        writer.send(&["ECHO", "x"]);
+        writer.send(&["RPUSH", "l", &number.to_string()]);
+        assert_eq!(writer.receive(), b"$1\r\nx\r\n");
+        until_blocked(&mut client, 2 + number as u64);
+    }
+    let held = client.line("CLIENT LIST").split("id=").filter(|line| line.contains("flags=b")).count();
+    assert_eq!(held, 3);
+    // Not even CLIENT UNBLOCK ends the wait.
+    let id = client
+        .line("CLIENT LIST")
+        .split("id=")
+        .find(|line| line.contains("flags=b"))
+        .map(|line| line.split(' ').next().expect("a number").to_string());
+    assert_eq!(client.line(&format!("CLIENT UNBLOCK {}", id.expect("a client"))), ":0");
+    assert_eq!([client.line("EXISTS l"), client.line("CLIENT UNPAUSE")], [":0", "+OK"]);
+    assert_eq!(transaction.receive(), b"*1\r\n:1\r\n");
+    assert_eq!(writers.map(|mut writer| writer.receive()), [b":2\r\n".to_vec(), b":3\r\n".to_vec()]);
+    assert_eq!(client.line("LRANGE l 0 -1"), "*3 $1 0 $1 0 $1 1");
+}
+
+/// Waits until so many clients are blocked.
+fn until_blocked(client: &mut Client, count: u64) {
+    support::wait_until(|| field(client, "clients", "blocked_clients") == count);
+}
+
+/// A pause of all commands ends by itself.
+#[test]
+fn a_pause_ends() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    assert_eq!(client.line("CLIENT PAUSE 100"), "+OK");
+    assert_eq!([client.line("PING"), client.line("SET a 1")], ["+PONG", "+OK"]);
+}
+
+/// What a client that goes has sent within a pause is not executed, and a server stops within one.
+#[test]
+fn a_paused_client_goes() {
+    let mut server = TestServer::start();
+    let mut client = server.client();
+    client.line("CLIENT PAUSE 100000000 WRITE");
+    let mut gone = server.client();
+    gone.send(&["SET", "gone", "1"]);
+    until_blocked(&mut client, 1);
+    drop(gone);
+    until_blocked(&mut client, 0);
+    let mut staying = server.client();
+    staying.send(&["SET", "staying", "1"]);
+    until_blocked(&mut client, 1);
+    assert_eq!(client.line("CLIENT UNPAUSE"), "+OK");
+    assert_eq!(staying.receive(), b"+OK\r\n");
+    assert_eq!(client.line("EXISTS gone staying"), ":1");
+    client.line("CLIENT PAUSE 100000000 WRITE");
+    staying.send(&["SET", "late", "1"]);
+    until_blocked(&mut client, 1);
+    server.stop();
+    assert!(staying.is_ended());
+}
+
+/// CLIENT LIST names the subcommand, and what a connection has in memory.
+#[test]
+fn clients_are_described() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let list = client.line("CLIENT LIST");
+    assert!(list.contains(" qbuf=26 ") && list.contains(" cmd=client|list "), "{list}");
+    assert!(!list.contains(" tot-mem=0 ") && !list.contains(" fd=0 "), "{list}");
+    assert!(client.line("CLIENT INFO").contains(" cmd=client|info "));
+    other.line("MULTI");
+    other.line("SET a 1");
+    let list = client.line("CLIENT LIST");
+    let queued = list.split("id=").find(|line| line.contains(" multi=1 ")).expect("a transaction");
+    assert!(queued.contains(" qbuf=0 ") && !queued.contains(" multi-mem=0 "), "{queued}");
+}
+
 /// DEBUG SLEEP stops all clients: it is for those who test.
 #[test]
 fn debug_is_allowed_on_request() {
@@ -575,6 +708,22 @@ fn debug_is_allowed_on_request() {
         [client.line("DEBUG SLEEP 0"), client.line("DEBUG SLEEP x")],
         ["+OK", "-ERR value is not a valid float"]
     );
+    assert_eq!(client.line("DEBUG ERROR CODE\\x20text\\x0d\\x0a"), "-CODE text");
+    for line in ["SET-ACTIVE-EXPIRE 0", "QUICKLIST-PACKED-THRESHOLD 1b", "RELOAD", "LOADAOF"] {
+        assert_eq!(client.line(&format!("DEBUG {line}")), "+OK");
+    }
+    assert_eq!(client.line("DEBUG NOSUCH"), "-ERR unknown subcommand \\'NOSUCH\\'. Try DEBUG HELP.");
+}
+
+/// COMMAND DOCS has what redis-cli shows for `help`.
+#[test]
+fn commands_are_documented() {
+    let server = TestServer::start();
+    let docs = server.client().line("COMMAND DOCS set object");
+    for part in ["summary", "since $5 1.0.0", "group $6 string", "complexity $4 O(1)", "token $2 EX", "object|encoding"]
+    {
+        assert!(docs.contains(part), "{part} in {docs}");
+    }
 }
 
 /// Databases that nobody has used take nothing, also after a FLUSHALL.

@@ -1,6 +1,7 @@
 //! Keys as a whole.
 
 use super::arguments::{NO_DATABASE, NO_SUCH_KEY, arity, integer, is, syntax};
+use super::descriptions::help;
 use crate::protocol::{Reply, parse_integer};
 use crate::store::{Body, Collection, Context, Entry, Failure, Kind, Outcome};
 use bytes::Bytes;
@@ -239,7 +240,7 @@ fn encoding(context: &mut Context<'_>, key: &Bytes, entry: &Entry) -> Outcome<&'
 pub fn object(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     let name = String::from_utf8_lossy(&arguments[1]).to_lowercase();
     if name == "help" {
-        return Ok(Reply::Array(OBJECT_HELP.iter().map(|&line| Reply::Status(line.into())).collect()));
+        return Ok(help("object"));
     }
     if !["encoding", "refcount", "idletime", "freq"].contains(&name.as_str()) {
         let name = String::from_utf8_lossy(&arguments[1]);
@@ -265,6 +266,9 @@ pub fn object(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 /// stored, without what compression saves.
 pub fn memory(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     let given = String::from_utf8_lossy(&arguments[1]);
+    if is(&arguments[1], "HELP") && arguments.len() == 2 {
+        return Ok(help("memory"));
+    }
     if !is(&arguments[1], "USAGE") {
         return Failure::refused(format!("ERR unknown subcommand '{given}'. Try MEMORY HELP."));
     }
@@ -282,11 +286,3 @@ pub fn memory(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     }
     Ok(Reply::count(bytes))
 }
-
-const OBJECT_HELP: [&str; 5] = [
-    "OBJECT <subcommand> <key>. Subcommands are:",
-    "ENCODING: the form that a server in memory would keep the value in.",
-    "FREQ: an error, as accesses are not counted.",
-    "IDLETIME: 0, as accesses are not counted.",
-    "REFCOUNT: 1.",
-];

@@ -3,8 +3,10 @@
 //! command that is applied on several nodes in the same order has the same effects on all.
 
 mod arguments;
+mod arguments_described;
 mod bits;
 mod blocking;
+mod descriptions;
 mod expiry;
 mod hashes;
 mod keys;
@@ -16,9 +18,8 @@ mod sorted_algebra;
 mod sorted_ranges;
 mod sorted_sets;
 mod strings;
-mod subcommands;
 mod table;
 
 pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
-pub use subcommands::check_subcommand;
-pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, FLAG_NAMES, Handler, NO_AUTH, WRITE, find};
+pub use descriptions::{Description, KeySpan, Span, check_subcommand, describe, describe_subcommand, full_name, help};
+pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, Handler, NO_AUTH, READ, WRITE, find};

@@ -23,18 +23,6 @@ pub const NO_AUTH: u16 = 1 << 6;
 /// It is about the server.
 pub const ADMIN: u16 = 1 << 7;
 
-/// The flags by their names in replies of COMMAND.
-pub const FLAG_NAMES: [(u16, &str); 8] = [
-    (WRITE, "write"),
-    (READ, "readonly"),
-    (DENY_OOM, "denyoom"),
-    (ADMIN, "admin"),
-    (NO_AUTH, "no_auth"),
-    (BLOCKING, "blocking"),
-    (FAST, "fast"),
-    (MOVABLE_KEYS, "movablekeys"),
-];
-
 /// A command on data: given the state of the database, the arguments and the time, its reply is
 /// always the same.
 pub type DataFunction = fn(&mut Context<'_>, &[Bytes]) -> Outcome;
@@ -190,13 +178,13 @@ pub const COMMANDS: [Command; COUNT] = [
     row("lrem", 4, WRITE, (1, 1, 1), Data(lists::lrem)),
     row("lset", 4, WRITE | DENY_OOM, (1, 1, 1), Data(lists::lset)),
     row("ltrim", 4, WRITE, (1, 1, 1), Data(lists::ltrim)),
-    row("memory", -2, READ, (2, 2, 1), Data(keys::memory)),
+    row("memory", -2, READ, (0, 0, 0), Data(keys::memory)),
     row("mget", -2, READ | FAST, (1, -1, 1), Data(strings::mget)),
     row("move", 3, WRITE | FAST, (1, 1, 1), Data(keys::move_key)),
     row("mset", -3, WRITE | DENY_OOM, (1, -1, 2), Data(strings::mset)),
     row("msetnx", -3, WRITE | DENY_OOM, (1, -1, 2), Data(strings::msetnx)),
     row("multi", 1, FAST, (0, 0, 0), Connection),
-    row("object", -2, READ, (2, 2, 1), Data(keys::object)),
+    row("object", -2, READ, (0, 0, 0), Data(keys::object)),
     row("persist", 2, WRITE | FAST, (1, 1, 1), Data(expiry::persist)),
     row("pexpire", -3, WRITE | FAST, (1, 1, 1), Data(expiry::pexpire)),
     row("pexpireat", -3, WRITE | FAST, (1, 1, 1), Data(expiry::pexpireat)),

@@ -1,68 +1,41 @@
 //! CLIENT and its subcommands.
 
 use super::execution::Execution;
+use super::pause::PauseKind;
 use super::session::{ReplyMode, Session};
 use super::shared::{Client, now_ms};
-use crate::commands::{NO_INTEGER, SYNTAX};
+use crate::commands::{NO_INTEGER, SYNTAX, describe_subcommand, help};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-const HELP: [&str; 16] = [
-    "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "GETNAME: the name of the connection.",
-    "GETREDIR: -1, as there is no tracking.",
-    "ID: the number of the connection.",
-    "INFO: about the connection.",
-    "KILL <ip:port>: ends a connection.",
-    "KILL <option> <value> ...: ends connections; the options are ADDR, LADDR, ID, USER, TYPE and SKIPME.",
-    "LIST [ID <id> ... | TYPE <type>]: about all connections, or some.",
-    "NO-EVICT ON|OFF: whether the connection stays when all together hold too much memory.",
-    "NO-TOUCH ON|OFF: nothing, as accesses are not counted.",
-    "REPLY ON|OFF|SKIP: which replies are sent.",
-    "SETINFO LIB-NAME|LIB-VER <value>: the library of the client.",
-    "SETNAME <name>: names the connection.",
-    "UNBLOCK <id> [TIMEOUT|ERROR]: ends the wait of a connection.",
-    "HELP",
-    "    This text.",
-];
-
-/// The arguments that each subcommand has, with both names; at least so many if negative.
-const ARITIES: [(&str, i64); 13] = [
-    ("getname", 2),
-    ("getredir", 2),
-    ("help", 2),
-    ("id", 2),
-    ("info", 2),
-    ("kill", -3),
-    ("list", -2),
-    ("no-evict", 3),
-    ("no-touch", 3),
-    ("reply", 3),
-    ("setinfo", 4),
-    ("setname", 3),
-    ("unblock", -3),
-];
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// CLIENT subcommand
 pub fn client(session: &mut Session, execution: &mut Execution, arguments: &[Bytes]) -> Reply {
-    let given = String::from_utf8_lossy(&arguments[1]);
-    let name = given.to_lowercase();
-    let Some((_, arity)) = ARITIES.iter().find(|(known, _)| *known == name) else {
+    let Some(description) = describe_subcommand("client", &arguments[1]) else {
+        let given = String::from_utf8_lossy(&arguments[1]);
         return Reply::error(format!("ERR unknown subcommand '{given}'. Try CLIENT HELP."));
     };
-    let count = arguments.len() as i64;
-    if *arity >= 0 && count != *arity || count < -arity {
-        return Reply::error(format!("ERR wrong number of arguments for 'client|{name}' command"));
+    if !description.accepts(arguments.len()) {
+        return Reply::error(format!("ERR wrong number of arguments for '{}' command", description.name));
     }
-    match name.as_str() {
+    match description.name.trim_start_matches("client|") {
         "id" => Reply::Integer(session.client.id as i64),
         "getname" => {
             let name = session.client.names.lock().name.clone();
             if name.is_empty() { Reply::Nil } else { Reply::bulk(name) }
         }
         "getredir" => Reply::Integer(-1),
+        "trackinginfo" => tracking_information(),
+        "caching" => Reply::error(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode \
+             enabled",
+        ),
+        "pause" => pause(session, arguments),
+        "unpause" => {
+            session.shared.pause.end();
+            Reply::OK
+        }
         "setname" => set_name(session, &arguments[2]).map_or_else(|error| error, |()| Reply::OK),
         "setinfo" => set_info(session, &arguments[2], &arguments[3]),
         "info" => Reply::Verbatim(line(&session.client)),
@@ -75,13 +48,46 @@ pub fn client(session: &mut Session, execution: &mut Execution, arguments: &[Byt
             Reply::OK
         }
         "no-touch" if is_switch(&arguments[2]) => Reply::OK,
-        "help" => Reply::Array(HELP.iter().map(|&line| Reply::Status(line.into())).collect()),
+        "help" => help("client"),
         _ => Reply::error(SYNTAX),
     }
 }
 
 fn is_switch(argument: &[u8]) -> bool {
     argument.eq_ignore_ascii_case(b"ON") || argument.eq_ignore_ascii_case(b"OFF")
+}
+
+/// CLIENT TRACKINGINFO: no keys are tracked.
+fn tracking_information() -> Reply {
+    Reply::Map(vec![
+        (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
+        (Reply::bulk("redirect"), Reply::Integer(-1)),
+        (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
+    ])
+}
+
+/// CLIENT PAUSE milliseconds [WRITE | ALL]
+fn pause(session: &Session, arguments: &[Bytes]) -> Reply {
+    let kind = match &arguments[3..] {
+        [] => PauseKind::All,
+        [word] if word.eq_ignore_ascii_case(b"ALL") => PauseKind::All,
+        [word] if word.eq_ignore_ascii_case(b"WRITE") => PauseKind::Write,
+        [_] => return Reply::error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        _ => {
+            let given = String::from_utf8_lossy(&arguments[1]);
+            return Reply::error(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{given}'. Try CLIENT HELP."
+            ));
+        }
+    };
+    match parse_integer(&arguments[2]).map(u64::try_from) {
+        None => Reply::error("ERR timeout is not an integer or out of range"),
+        Some(Err(_)) => Reply::error("ERR timeout is negative"),
+        Some(Ok(milliseconds)) => {
+            session.shared.pause.begin(kind, now_ms().saturating_add(milliseconds));
+            Reply::OK
+        }
+    }
 }
 
 /// A name of printable characters without spaces, as lines of CLIENT LIST hold it.
@@ -144,19 +150,26 @@ fn line(client: &Client) -> String {
     } else {
         "x"
     };
+    let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+    let (input, free, request) =
+        (bytes(&client.input_bytes), bytes(&client.input_free_bytes), bytes(&client.request_bytes));
+    let (queued_bytes, output) = (bytes(&client.queued_bytes), client.held.output());
+    let total = input + free + request + queued_bytes + output + size_of::<Session>() + size_of::<Client>();
     format!(
-        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={} qbuf=0 \
-         qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user=default \
-         redir=-1 resp={} lib-name={} lib-ver={}\n",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={} \
+         qbuf={input} qbuf-free={free} argv-mem={request} multi-mem={queued_bytes} rbs=0 rbp=0 obl=0 oll={} \
+         omem={output} tot-mem={total} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}\n",
         client.id,
         client.address,
         client.local_address,
+        client.descriptor.load(Ordering::Relaxed),
         names.name,
         now.saturating_sub(client.connected_ms) / 1000,
         now.saturating_sub(client.active_ms.load(Ordering::Relaxed)) / 1000,
         client.database.load(Ordering::Relaxed),
         if queued == usize::MAX { -1 } else { queued as i64 },
-        names.last_command,
+        usize::from(output > 0),
+        if names.last_command.is_empty() { "NULL" } else { names.last_command },
         client.protocol.load(Ordering::Relaxed),
         names.library,
         names.library_version,
@@ -249,7 +262,9 @@ fn unblock(session: &Session, execution: &mut Execution, arguments: &[Bytes]) ->
         [_] => return Reply::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
         _ => return Reply::error(SYNTAX),
     };
-    let waits = |client: &Arc<Client>| client.id as i64 == id && client.is_blocked.load(Ordering::Relaxed);
+    let is_waiting =
+        |client: &Client| client.is_blocked.load(Ordering::Relaxed) && !client.is_held.load(Ordering::Relaxed);
+    let waits = |client: &Arc<Client>| client.id as i64 == id && is_waiting(client);
     let Some(client) = all(session).into_iter().find(waits) else { return Reply::Integer(0) };
     execution.unblocked.push((client.id, is_error));
     Reply::Integer(1)

@@ -3,7 +3,7 @@
 //! each other.
 
 use super::cluster_reads::{guards, read, view};
-use super::dispatch::{discard, multi, prepare, reset};
+use super::dispatch::{discard, is_held, multi, prepare, reset};
 use super::executor::{Finished, Job, Message, OUTPUT_BYTES, UNBLOCKED};
 use super::session::{Queue, Session};
 use super::shared::{Shared, now_ms};
@@ -105,6 +105,15 @@ impl Jobs {
                 self.flush(&mut job, &mut group).await;
                 continue;
             }
+            if is_held(&job.session, &arguments, now_ms()) {
+                job.requests.push_front(arguments);
+                self.flush(&mut job, &mut group).await;
+                // The replies of before are sent first.
+                if !job.session.output.is_empty() || self.hold(&mut job, &mut endings).await.is_break() {
+                    break;
+                }
+                continue;
+            }
             if is_blocking(&job.session, &arguments) && !job.session.output.is_empty() {
                 // The replies of before are sent first: the client may wait for them.
                 job.requests.push_front(arguments);
@@ -128,6 +137,26 @@ impl Jobs {
         self.endings.lock().remove(&session.client.id);
         // A connection that has gone wants nothing back.
         let _ = done.send(Finished { session, requests });
+    }
+
+    /// Waits until CLIENT PAUSE holds nothing up any more. The job goes back, and its commands are
+    /// not executed, where its connection is to go.
+    async fn hold(&self, job: &mut Job, endings: &mut Endings) -> ControlFlow<()> {
+        let client = &job.session.client;
+        client.hold(true);
+        let mut is_gone = false;
+        while !is_gone && self.shared.pause.kind(now_ms()).is_some() {
+            tokio::select! {
+                ending = endings.recv() => is_gone = !matches!(ending, Some(Ending::Reply(_))),
+                () = self.shared.pause.wait(now_ms()) => {}
+            }
+        }
+        client.hold(false);
+        if is_gone {
+            job.requests.clear();
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 
     /// One command: it joins the group, or is executed; then the group is empty. The job goes back

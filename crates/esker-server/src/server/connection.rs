@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
@@ -34,10 +35,11 @@ struct Connection<S> {
     executor: UnboundedSender<Message>,
     parser: RequestParser,
     input: BytesMut,
-    /// The bytes of requests that were parsed and are not executed yet, and of those behind MULTI.
-    request_bytes: usize,
+    /// The bytes of the requests behind MULTI.
     queued_bytes: usize,
     is_at_end: bool,
+    /// The bytes of the requests that are executed.
+    taken_bytes: usize,
     /// Whether the client was told of an error while it may still send what is not read any more.
     is_refused: bool,
 }
@@ -75,9 +77,9 @@ where
         executor,
         parser,
         input,
-        request_bytes: 0,
         queued_bytes: 0,
         is_at_end: false,
+        taken_bytes: 0,
         is_refused: false,
     };
     if let Err(error) = connection.run(&mut held).await {
@@ -141,8 +143,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Ok(());
             }
             let Some(session) = held.session.take() else { return Err(broken()) };
+            self.note_input();
             let finished = self.execute(session, requests).await?;
             requests = finished.requests;
+            if requests.is_empty() {
+                self.taken_bytes = 0;
+                self.note_input();
+            }
             let session = held.session.insert(finished.session);
             self.write(session).await?;
             if session.closes || self.client.is_killed() {
@@ -156,6 +163,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// Has others see what has come and was not executed, and how much memory it takes.
+    fn note_input(&self) {
+        let unparsed = self.input.len() + self.parser.pending_bytes();
+        let executing = if self.taken_bytes < COUNTED_BYTES { 0 } else { self.taken_bytes };
+        self.shared.client_memory.set_input(&self.client.held, unparsed + self.queued_bytes + executing);
+        self.client.input_bytes.store(self.taken_bytes + unparsed, Ordering::Relaxed);
+        self.client.input_free_bytes.store(self.input.capacity() - self.input.len(), Ordering::Relaxed);
+        self.client.request_bytes.store(self.taken_bytes, Ordering::Relaxed);
+    }
+
     /// Takes complete requests from what was read. Returns the error that ends the connection.
     fn parse(&mut self, session: &Session, requests: &mut VecDeque<Vec<Bytes>>) -> Option<String> {
         let (argument_bytes, query_buffer_bytes) = {
@@ -164,6 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         let limits = RequestLimits { argument_bytes, arguments: i32::MAX as usize };
         let mut bytes = 0;
+        let before = self.input.len() + self.parser.pending_bytes();
         while requests.len() < JOB_REQUESTS && bytes < JOB_BYTES {
             match self.parser.next(&mut self.input, &limits, session.is_authenticated) {
                 Ok(Some(request)) => {
@@ -179,18 +197,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(error) => return Some(error.to_string()),
             }
         }
-        self.request_bytes = bytes;
+        self.taken_bytes += before.saturating_sub(self.input.len() + self.parser.pending_bytes());
         if self.input.len() + self.parser.pending_bytes() > query_buffer_bytes && requests.is_empty() {
             return Some("ERR Protocol error: the request is longer than client-query-buffer-limit".into());
         }
         None
-    }
-
-    /// Has others see how much memory the requests take.
-    fn note_input(&self) {
-        let executing = if self.request_bytes < COUNTED_BYTES { 0 } else { self.request_bytes };
-        let bytes = self.input.len() + self.parser.pending_bytes() + self.queued_bytes + executing;
-        self.shared.client_memory.set_input(&self.client.held, bytes);
     }
 
     /// Waits as long as clients hold too much memory, and has those go that hold most if that does
@@ -224,6 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let read = read?;
                 self.shared.statistics.input_bytes.add(read as u64);
                 self.is_at_end = read == 0;
+                self.note_input();
                 Ok(read > 0)
             }
             () = self.client.wait_killed() => Ok(false),

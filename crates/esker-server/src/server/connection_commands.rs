@@ -3,14 +3,15 @@
 use super::client_commands::client;
 use super::cluster_information;
 use super::command_information::command;
+use super::configuration::configuration;
+use super::debug_commands::debug;
 use super::execution::Execution;
-use super::information::{configuration, info};
+use super::information::info;
 use super::session::Session;
-use crate::commands::{NO_DATABASE, NO_INTEGER, SYNTAX};
-use crate::protocol::{Protocol, Reply, parse_double, parse_integer};
+use crate::commands::{NO_DATABASE, NO_INTEGER, SYNTAX, help};
+use crate::protocol::{Protocol, Reply, parse_integer};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Executes one of them.
 pub fn run(session: &mut Session, execution: &mut Execution, name: &str, arguments: &[Bytes]) -> Reply {
@@ -112,29 +113,10 @@ fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
 fn function(arguments: &[Bytes]) -> Reply {
     let given = String::from_utf8_lossy(&arguments[1]);
     match (given.to_lowercase().as_str(), arguments.len()) {
+        ("help", 2) => help("function"),
         ("list", _) => Reply::Array(Vec::new()),
         ("flush", 2 | 3) => Reply::OK,
         _ => Reply::error(format!("ERR unknown subcommand '{given}'. Try FUNCTION HELP.")),
-    }
-}
-
-/// The reply to DEBUG where it is not allowed.
-pub const DEBUG_FORBIDDEN: &str =
-    "ERR DEBUG command not allowed. Start the server with --enable-debug-command to allow it.";
-
-fn debug(arguments: &[Bytes]) -> Reply {
-    match arguments {
-        [_, word, seconds] if word.eq_ignore_ascii_case(b"SLEEP") => match parse_double(seconds) {
-            Some(seconds) if (0.0..1e6).contains(&seconds) => {
-                std::thread::sleep(Duration::from_secs_f64(seconds));
-                Reply::OK
-            }
-            _ => Reply::error("ERR value is not a valid float"),
-        },
-        _ => Reply::error(format!(
-            "ERR unknown subcommand '{}'. Try DEBUG HELP.",
-            String::from_utf8_lossy(&arguments[1])
-        )),
     }
 }
 

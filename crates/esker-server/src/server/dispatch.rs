@@ -2,10 +2,12 @@
 
 use super::cluster_commands;
 use super::connection_commands;
+use super::debug_commands::DEBUG_FORBIDDEN;
 use super::execution::Execution;
+use super::pause::PauseKind;
 use super::session::{Queue, ReplyMode, Session};
 use super::watches::Watches;
-use crate::commands::{Command, DataFunction, Handler, NO_AUTH, check_subcommand, find};
+use crate::commands::{Command, DataFunction, Handler, NO_AUTH, READ, WRITE, check_subcommand, find, full_name};
 use crate::protocol::{Protocol, Reply};
 use crate::store::{Blocked, Kind};
 use bytes::Bytes;
@@ -45,6 +47,18 @@ impl Waiting {
             _ => self.arguments.clone(),
         }
     }
+}
+
+/// Whether CLIENT PAUSE holds the command up. One that would be refused is not: its error is sent
+/// at once.
+pub fn is_held(session: &Session, arguments: &[Bytes], now_ms: u64) -> bool {
+    let Some(kind) = session.shared.pause.kind(now_ms) else { return false };
+    let Ok(command) = admit(session, arguments) else { return false };
+    let writes_together = || {
+        command.name == "exec"
+            && session.queue.as_ref().is_some_and(|queue| queue.commands.iter().any(|(command, _)| command.has(WRITE)))
+    };
+    kind == PauseKind::All || command.has(WRITE) || writes_together()
 }
 
 /// Commands of the connection whose replies depend on the commit of the batch.
@@ -88,6 +102,10 @@ pub fn prepare(
     let command = match admit(session, arguments) {
         Ok(command) => command,
         Err(error) => {
+            let name = arguments.first().map_or(&b""[..], |name| name);
+            if let Some(command) = find(name).filter(|_| session.shared.cluster.get().is_none()) {
+                session.shared.statistics.by_command.add_rejected(full_name(command.name, arguments));
+            }
             if let Some(queue) = &mut session.queue {
                 queue.has_failed = true;
             }
@@ -100,7 +118,7 @@ pub fn prepare(
             return None;
         }
     };
-    session.client.names.lock().last_command.replace_range(.., command.name);
+    session.client.names.lock().last_command = full_name(command.name, arguments);
     let controls = ["exec", "discard", "multi", "watch", "quit", "reset"];
     if session.queue.is_some() && !controls.contains(&command.name) {
         let reply = enqueue(session, watches, command, arguments);
@@ -159,9 +177,9 @@ fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Rep
     if !command.accepts(arguments.len()) {
         return Err(Reply::error(format!("ERR wrong number of arguments for '{}' command", command.name)));
     }
-    check_subcommand(command, arguments).map_err(Reply::error)?;
+    check_subcommand(command.name, arguments).map_err(Reply::error)?;
     if command.name == "debug" && !session.shared.config.allows_debug {
-        return Err(Reply::error(connection_commands::DEBUG_FORBIDDEN));
+        return Err(Reply::error(DEBUG_FORBIDDEN));
     }
     if !session.is_authenticated && !command.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
@@ -183,7 +201,7 @@ fn run(
     command: &Command,
     arguments: &[Bytes],
 ) -> Result<Reply, Blocked> {
-    match command.handler {
+    let outcome = match command.handler {
         Handler::Data(function) => execution.call(session.database, function, arguments),
         Handler::Connection => Ok(match command.name {
             "multi" => multi(session),
@@ -197,6 +215,28 @@ fn run(
             "reset" => reset(session, &mut execution.watches),
             _ => connection_commands::run(session, execution, command.name, arguments),
         }),
+    };
+    count(session, execution, command, arguments, &outcome);
+    outcome
+}
+
+/// Counts a command that was executed. One that waits is counted when it goes on.
+fn count(
+    session: &Session,
+    execution: &mut Execution,
+    command: &Command,
+    arguments: &[Bytes],
+    outcome: &Result<Reply, Blocked>,
+) {
+    let statistics = &session.shared.statistics;
+    let (found, missed) = execution.take_lookups();
+    let took = execution.take_time();
+    if command.has(READ) {
+        statistics.found_keys.add(found);
+        statistics.missed_keys.add(missed);
+    }
+    if let Ok(reply) = outcome {
+        statistics.by_command.add(full_name(command.name, arguments), took, reply.is_error());
     }
 }
 
@@ -236,9 +276,7 @@ fn exec(session: &mut Session, execution: &mut Execution) -> Reply {
         session.shared.statistics.commands.add(1);
         // Nothing waits within EXEC.
         let reply = run(session, execution, command, &arguments).unwrap_or_else(|blocked| blocked.otherwise);
-        if reply.is_error() {
-            session.shared.statistics.errors.add(1);
-        }
+        session.shared.statistics.note(&reply);
         replies.push(reply);
     }
     Reply::Array(replies)

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use esker::{Db, ManualClock, Options, Transaction, WriteOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The database, and the transaction of the batch that is being executed.
 ///
@@ -25,6 +26,8 @@ pub struct Execution {
     effects: Effects,
     /// Why the batch cannot be committed.
     failure: Option<String>,
+    /// From when on the next command is timed.
+    timed_from: Instant,
     /// Whether the batch, and all before it, is to be durable when it is committed.
     wants_sync: bool,
     /// Whether something was committed that was not synced.
@@ -89,6 +92,7 @@ impl Execution {
             seeds,
             effects: Effects::default(),
             failure: None,
+            timed_from: Instant::now(),
             wants_sync: false,
             is_dirty: Arc::default(),
             watches: Watches::default(),
@@ -110,6 +114,7 @@ impl Execution {
     /// Begins a batch at the present time.
     pub fn begin(&mut self) {
         self.begin_at(now_ms());
+        self.timed_from = Instant::now();
     }
 
     /// Begins a batch at a time in milliseconds since the epoch. Time does not go back, also where
@@ -182,6 +187,17 @@ impl Execution {
         }
         self.effects.modified.clear();
         (std::mem::take(&mut self.effects.filled), std::mem::take(&mut self.effects.replaced))
+    }
+
+    /// How many keys were looked up and found, and not found, since the last call.
+    pub fn take_lookups(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.effects.found_keys), std::mem::take(&mut self.effects.missed_keys))
+    }
+
+    /// How much time has gone by since the last call, or since the batch has begun.
+    pub fn take_time(&mut self) -> Duration {
+        let now = Instant::now();
+        now.saturating_duration_since(std::mem::replace(&mut self.timed_from, now))
     }
 
     /// How many bytes the batch has written so far.

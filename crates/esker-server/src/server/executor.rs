@@ -5,10 +5,11 @@
 //! have one order, and a reply that was sent was committed.
 
 use super::config::SyncPolicy;
-use super::dispatch::{Waiting, execute};
+use super::dispatch::{self, Waiting, execute};
 use super::execution::Execution;
 use super::session::Session;
 use super::shared::Shared;
+use crate::commands::find;
 use crate::protocol::Reply;
 use crate::store::Blocked;
 use bytes::Bytes;
@@ -144,12 +145,21 @@ fn sweep_pause(swept: usize, took: Duration) -> Duration {
     if swept < SWEPT { SWEEP_EVERY } else { SWEEP_EVERY.min(took * SWEEP_SHARE) }
 }
 
+/// A job that was held up, and whose connection goes: its commands are not executed.
+fn dropped(mut job: Job) -> Job {
+    job.session.client.hold(false);
+    job.requests.clear();
+    job
+}
+
 /// The task's state.
 #[derive(Debug)]
 pub struct Executor {
     execution: Execution,
     shared: Arc<Shared>,
     waiting: WaitingJobs,
+    /// Jobs that CLIENT PAUSE holds up, in the order in which they came.
+    held: VecDeque<Job>,
     /// Jobs of the batch that are done, once it is committed.
     finished: Vec<Job>,
     /// Commands of the batch.
@@ -165,6 +175,7 @@ impl Executor {
             execution,
             shared,
             waiting: WaitingJobs::default(),
+            held: VecDeque::new(),
             finished: Vec::new(),
             commands: 0,
             sweep_at_ms: 0,
@@ -181,6 +192,7 @@ impl Executor {
             self.execution.begin();
             let mut is_stopped = false;
             if self.execution.now_ms() >= self.sweep_at_ms {
+                self.shared.statistics.rate.note(self.execution.now_ms(), self.shared.statistics.commands.get());
                 let pause = sweep(&mut self.execution, &self.shared);
                 self.sweep_at_ms = self.execution.now_ms().saturating_add(pause.as_millis() as u64);
             }
@@ -192,6 +204,7 @@ impl Executor {
                 }
             }
             self.release_overdue();
+            self.resume();
             self.commit();
             if is_stopped {
                 return self.execution;
@@ -212,7 +225,9 @@ impl Executor {
     fn patience(&self) -> Duration {
         let now = super::shared::now_ms();
         let deadline = self.waiting.by_deadline.keys().next().map_or(u64::MAX, |(deadline, _)| *deadline);
-        SWEEP_EVERY.min(Duration::from_millis(deadline.min(self.sweep_at_ms).saturating_sub(now)))
+        let resumption = if self.held.is_empty() { u64::MAX } else { self.shared.pause.until_ms() };
+        let next = deadline.min(self.sweep_at_ms).min(resumption);
+        SWEEP_EVERY.min(Duration::from_millis(next.saturating_sub(now)))
     }
 
     fn handle(&mut self, message: Message) {
@@ -225,13 +240,29 @@ impl Executor {
                 if let Some((job, _, _)) = self.waiting.remove(id) {
                     self.finished.push(job);
                 }
+                if let Some(place) = self.held.iter().position(|job| job.session.client.id == id) {
+                    self.finished.extend(self.held.remove(place).map(dropped));
+                }
             }
             Message::Forget(mut session) => session.unwatch(&mut self.execution.watches),
             Message::Stop => {
                 for id in self.waiting.jobs.keys().copied().collect::<Vec<_>>() {
                     self.give_up(id, &Reply::NilArray);
                 }
+                self.finished.extend(self.held.drain(..).map(dropped));
             }
+        }
+    }
+
+    /// Goes on with the jobs that were held up, once they are no more.
+    fn resume(&mut self) {
+        if self.held.is_empty() || self.shared.pause.kind(self.execution.now_ms()).is_some() {
+            return;
+        }
+        for mut job in std::mem::take(&mut self.held) {
+            job.session.client.hold(false);
+            job.session.begin();
+            self.execute(job);
         }
     }
 
@@ -241,6 +272,7 @@ impl Executor {
         while let Some(mut job) = jobs.pop_front() {
             let mut blocked = None;
             let mut is_ahead = false;
+            let mut is_held = false;
             while blocked.is_none()
                 && !is_ahead
                 && job.session.output.len() < OUTPUT_BYTES
@@ -249,6 +281,12 @@ impl Executor {
                 && self.execution.written_bytes() < BATCH_BYTES
                 && let Some(arguments) = job.requests.pop_front()
             {
+                if dispatch::is_held(&job.session, &arguments, self.execution.now_ms()) {
+                    job.requests.push_front(arguments);
+                    // The replies of before are sent first.
+                    is_held = job.session.output.is_empty();
+                    break;
+                }
                 self.commands += 1;
                 blocked = execute(&mut job.session, &mut self.execution, arguments);
                 job.session.note_output();
@@ -273,6 +311,10 @@ impl Executor {
             }
             match blocked {
                 Some(blocked) => self.waiting.add(job, blocked, self.execution.now_ms()),
+                None if is_held => {
+                    job.session.client.hold(true);
+                    self.held.push_back(job);
+                }
                 None => self.finished.push(job),
             }
         }
@@ -294,6 +336,7 @@ impl Executor {
                     Ok(reply) if reply.is_error() && !self.execution.holds(&place, waiting.kind()) => continue,
                     Ok(reply) => reply,
                 };
+                self.count(&arguments, &reply);
                 filled.extend(self.execution.take_filled().0);
                 if let Some((mut job, _, _)) = self.waiting.remove(id) {
                     job.session.begin();
@@ -302,6 +345,16 @@ impl Executor {
                     jobs.push_back(job);
                 }
             }
+        }
+    }
+
+    /// Counts a command that has waited.
+    fn count(&mut self, arguments: &[Bytes], reply: &Reply) {
+        // What it has looked for is no read of its own.
+        self.execution.take_lookups();
+        let took = self.execution.take_time();
+        if let Some(command) = arguments.first().and_then(|name| find(name)) {
+            self.shared.statistics.by_command.add(command.name, took, reply.is_error());
         }
     }
 

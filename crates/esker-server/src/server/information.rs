@@ -1,262 +1,228 @@
-//! CONFIG and INFO.
+//! INFO.
 
 use super::cluster_information::{is_cluster, replication};
-use super::config::{Settings, SyncPolicy};
-use super::descriptors::limit_clients;
+use super::command_statistics::CommandCounts;
 use super::execution::Execution;
+use super::process::{self, Process};
 use super::session::Session;
 use super::shared::{Shared, now_ms};
-use crate::protocol::{Reply, parse_integer};
-use crate::store::{Context, Outcome, matches_glob};
+use crate::protocol::Reply;
+use crate::store::{Context, Outcome};
 use bytes::Bytes;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
 /// The version of Redis whose commands and replies these are.
 pub const COMPATIBLE_VERSION: &str = "7.0.15";
 
-/// A parameter of CONFIG with its value now.
-fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {
-    let settings = shared.settings.read();
-    let config = &shared.config;
-    let (listen, tls) = (config.listen, config.tls.as_ref().map(|(address, _)| *address));
-    vec![
-        ("appendfsync", settings.sync.to_string()),
-        ("appendonly", "yes".into()),
-        ("bind", listen.or(tls).map_or(String::new(), |address| address.ip().to_string())),
-        ("client-query-buffer-limit", settings.query_buffer_bytes.to_string()),
-        ("databases", config.databases.to_string()),
-        ("dir", config.directory.display().to_string()),
-        ("hash-max-listpack-entries", settings.thresholds.hash_entries.to_string()),
-        ("hash-max-listpack-value", settings.thresholds.hash_value_bytes.to_string()),
-        ("hash-max-ziplist-entries", settings.thresholds.hash_entries.to_string()),
-        ("hash-max-ziplist-value", settings.thresholds.hash_value_bytes.to_string()),
-        ("io-threads", config.io_threads.to_string()),
-        ("list-compress-depth", settings.thresholds.list_compress_depth.to_string()),
-        ("list-max-listpack-size", settings.thresholds.list_listpack_size.to_string()),
-        ("list-max-ziplist-size", settings.thresholds.list_listpack_size.to_string()),
-        ("maxclients", settings.max_clients.to_string()),
-        ("maxmemory", config.memory_budget_bytes.unwrap_or(0).to_string()),
-        ("maxmemory-clients", settings.client_memory_bytes.to_string()),
-        ("maxmemory-policy", "noeviction".into()),
-        ("port", listen.map_or(0, |address| address.port()).to_string()),
-        ("proto-max-bulk-len", settings.argument_bytes.to_string()),
-        ("requirepass", settings.password.clone().unwrap_or_default()),
-        ("save", String::new()),
-        ("set-max-intset-entries", settings.thresholds.set_entries.to_string()),
-        ("tcp-keepalive", "300".into()),
-        ("timeout", settings.timeout_seconds.to_string()),
-        ("zset-max-listpack-entries", settings.thresholds.sorted_set_entries.to_string()),
-        ("zset-max-listpack-value", settings.thresholds.sorted_set_value_bytes.to_string()),
-        ("zset-max-ziplist-entries", settings.thresholds.sorted_set_entries.to_string()),
-        ("zset-max-ziplist-value", settings.thresholds.sorted_set_value_bytes.to_string()),
-        ("tls-port", tls.map_or(0, |address| address.port()).to_string()),
-    ]
-}
-
-/// Changes a setting; `None` if there is none of that name that can change.
-fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(), &'static str>> {
-    let number = |least: i64| match parse_integer(value.as_bytes()) {
-        Some(number) if number >= least => Ok(number as usize),
-        Some(_) => Err("argument must be larger than what was given"),
-        None => Err("argument couldn't be parsed into an integer"),
-    };
-    let changed = match name {
-        "appendfsync" => match SyncPolicy::parse(value) {
-            Some(policy) => {
-                settings.sync = policy;
-                Ok(())
-            }
-            None => Err("argument(s) must be one of the following: everysec, always, no"),
-        },
-        "client-query-buffer-limit" => number(1 << 20).map(|bytes| settings.query_buffer_bytes = bytes),
-        "hash-max-listpack-entries" | "hash-max-ziplist-entries" => {
-            number(0).map(|count| settings.thresholds.hash_entries = count as u64)
-        }
-        "hash-max-listpack-value" | "hash-max-ziplist-value" => {
-            number(0).map(|bytes| settings.thresholds.hash_value_bytes = bytes)
-        }
-        "list-compress-depth" => number(0).map(|depth| settings.thresholds.list_compress_depth = depth as u64),
-        "list-max-listpack-size" | "list-max-ziplist-size" => match parse_integer(value.as_bytes()) {
-            Some(size) => {
-                settings.thresholds.list_listpack_size = size;
-                Ok(())
-            }
-            None => Err("argument couldn't be parsed into an integer"),
-        },
-        "set-max-intset-entries" => number(0).map(|count| settings.thresholds.set_entries = count as u64),
-        "zset-max-listpack-entries" | "zset-max-ziplist-entries" => {
-            number(0).map(|count| settings.thresholds.sorted_set_entries = count as u64)
-        }
-        "zset-max-listpack-value" | "zset-max-ziplist-value" => {
-            number(0).map(|bytes| settings.thresholds.sorted_set_value_bytes = bytes)
-        }
-        "maxclients" => match number(1) {
-            Ok(count) if limit_clients(count) < count => Err("the system's limit of open files is too low for so many"),
-            checked => checked.map(|count| settings.max_clients = count),
-        },
-        "maxmemory-clients" => number(0).map(|bytes| settings.client_memory_bytes = bytes),
-        "proto-max-bulk-len" => number(1 << 20).map(|bytes| settings.argument_bytes = bytes.min(512 << 20)),
-        "requirepass" => {
-            settings.password = Some(value.to_string()).filter(|password| !password.is_empty());
-            Ok(())
-        }
-        // There are no snapshots of memory, and the log is always kept: only that can be set.
-        "save" if value.is_empty() => Ok(()),
-        "save" => Err("there are no snapshots; everything is in the log"),
-        "appendonly" if value.eq_ignore_ascii_case("yes") => Ok(()),
-        "appendonly" => Err("the log is always kept"),
-        "timeout" => number(0).map(|seconds| settings.timeout_seconds = seconds as u64),
-        _ => return None,
-    };
-    Some(changed)
-}
-
-/// CONFIG GET | SET | RESETSTAT | REWRITE
-pub fn configuration(session: &Session, arguments: &[Bytes]) -> Reply {
-    let subcommand = String::from_utf8_lossy(&arguments[1]).to_lowercase();
-    let rest = &arguments[2..];
-    match subcommand.as_str() {
-        "get" if !rest.is_empty() => {
-            let lower: Vec<Vec<u8>> = rest.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
-            let found = parameters(&session.shared).into_iter();
-            let found = found.filter(|(name, _)| lower.iter().any(|pattern| matches_glob(pattern, name.as_bytes())));
-            Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
-        }
-        "set" if !rest.is_empty() && rest.len().is_multiple_of(2) => set(session, rest),
-        "resetstat" if rest.is_empty() => {
-            let statistics = &session.shared.statistics;
-            for counter in [&statistics.connections, &statistics.commands, &statistics.errors] {
-                counter.reset();
-            }
-            Reply::OK
-        }
-        "rewrite" if rest.is_empty() => Reply::error("ERR The server is running without a config file"),
-        "help" => Reply::Array(vec![Reply::Status("CONFIG GET | SET | RESETSTAT | REWRITE".into())]),
-        "get" | "set" | "resetstat" | "rewrite" => {
-            Reply::error(format!("ERR wrong number of arguments for 'config|{subcommand}' command"))
-        }
-        _ => {
-            let name = String::from_utf8_lossy(&arguments[1]);
-            Reply::error(format!("ERR unknown subcommand '{name}'. Try CONFIG HELP."))
-        }
-    }
-}
-
-/// All of the pairs, or none.
-fn set(session: &Session, pairs: &[Bytes]) -> Reply {
-    let mut settings = session.shared.settings.write();
-    let mut changed = settings.clone();
-    for pair in pairs.chunks_exact(2) {
-        let name = String::from_utf8_lossy(&pair[0]);
-        // In other letters, a password would not be the one that the client goes on to give.
-        let Ok(value) = std::str::from_utf8(&pair[1]) else {
-            return Reply::error(format!(
-                "ERR CONFIG SET failed (possibly related to argument '{name}') - argument must be UTF-8"
-            ));
-        };
-        match change(&mut changed, &name.to_lowercase(), value) {
-            Some(Ok(())) => {}
-            Some(Err(why)) => {
-                return Reply::error(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"));
-            }
-            None => {
-                return Reply::error(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"));
-            }
-        }
-    }
-    session.shared.client_memory.set_limit(changed.client_memory_bytes);
-    *settings = changed;
-    Reply::OK
-}
-
-/// The sections of INFO.
-const SECTIONS: [&str; 8] =
-    ["server", "clients", "memory", "persistence", "stats", "replication", "cluster", "keyspace"];
+/// The sections of INFO, and whether they are among those that nobody has to ask for.
+const SECTIONS: [(&str, bool); 13] = [
+    ("server", true),
+    ("clients", true),
+    ("memory", true),
+    ("persistence", true),
+    ("stats", true),
+    ("replication", true),
+    ("cpu", true),
+    ("modules", true),
+    ("commandstats", false),
+    ("errorstats", true),
+    ("latencystats", false),
+    ("cluster", true),
+    ("keyspace", true),
+];
 
 /// INFO section...
 pub fn info(session: &Session, execution: &mut Execution, sections: &[Bytes]) -> Reply {
     let names: Vec<String> = sections.iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
-    let is_all = names.is_empty() || names.iter().any(|name| ["all", "default", "everything"].contains(&name.as_str()));
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    let is_default = names.is_empty() || has("default");
+    let is_all = has("all") || has("everything");
     let mut text = String::new();
-    for section in SECTIONS {
-        if is_all || names.iter().any(|name| name == section) {
-            let lines = lines(&session.shared, execution, section);
+    for (section, is_in_default) in SECTIONS {
+        let is_asked = has(section) || is_default && is_in_default || is_all && section != "modules";
+        if is_asked || has("everything") {
             let separator = if text.is_empty() { "" } else { "\r\n" };
-            let title = section[..1].to_uppercase() + &section[1..];
+            let title = if section == "cpu" { "CPU".into() } else { section[..1].to_uppercase() + &section[1..] };
+            let lines = lines(&session.shared, execution, section);
             let _ = write!(text, "{separator}# {title}\r\n{lines}");
         }
     }
     Reply::Verbatim(text)
 }
 
-fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+/// The lines of a section.
+#[derive(Debug, Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: impl Display) {
         // Writing to memory does not fail.
-        let _ = write!(text, "{name}:{value}\r\n");
-    };
-    match section {
-        "server" => {
-            let uptime = now_ms().saturating_sub(shared.started_ms) / 1000;
-            line("redis_version", &COMPATIBLE_VERSION);
-            line("esker_version", &env!("CARGO_PKG_VERSION"));
-            line("redis_mode", &if is_cluster(shared) { "cluster" } else { "standalone" });
-            line("arch_bits", &usize::BITS);
-            line("process_id", &std::process::id());
-            line("run_id", &shared.run_id);
-            line("tcp_port", &shared.config.listen.map_or(0, |address| address.port()));
-            line("uptime_in_seconds", &uptime);
-            line("uptime_in_days", &(uptime / 86_400));
-        }
-        "clients" => {
-            let clients: Vec<_> = shared.clients.lock().values().cloned().collect();
-            let blocked = clients.iter().filter(|client| client.is_blocked.load(Ordering::Relaxed)).count();
-            line("connected_clients", &clients.len());
-            line("maxclients", &shared.settings.read().max_clients);
-            line("blocked_clients", &blocked);
-        }
-        "memory" => {
-            let memory = execution.keyspaces().db().stats().memory;
-            let memory = memory.memtable_bytes
-                + memory.immutable_memtable_bytes
-                + memory.cache_bytes
-                + memory.index_bytes
-                + memory.filter_bytes;
-            line("used_memory", &memory);
-            line("maxmemory", &shared.config.memory_budget_bytes.unwrap_or(0));
-            line("mem_clients_normal", &shared.client_memory.total());
-            line("maxmemory_policy", &"noeviction");
-        }
-        "persistence" => {
-            line("loading", &0);
-            line("aof_enabled", &1);
-            line("rdb_last_save_time", &shared.synced_seconds.load(Ordering::Relaxed));
-            if let Some(node) = shared.cluster.get() {
-                line("raft_state_directory", &node.database().directory().display());
-            }
-        }
-        "stats" => {
-            let statistics = &shared.statistics;
-            line("total_connections_received", &statistics.connections.get());
-            line("total_commands_processed", &statistics.commands.get());
-            line("total_net_input_bytes", &statistics.input_bytes.get());
-            line("total_net_output_bytes", &statistics.output_bytes.get());
-            line("rejected_connections", &statistics.refused_connections.get());
-            line("evicted_clients", &statistics.evicted_clients.get());
-            line("total_error_replies", &statistics.errors.get());
-        }
-        "cluster" => line("cluster_enabled", &u8::from(is_cluster(shared))),
-        "replication" => match shared.cluster.get() {
-            Some(node) => replication(node).iter().for_each(|(name, value)| line(name, value)),
-            None => {
-                line("role", &"master");
-                line("connected_slaves", &0);
-            }
-        },
-        _ => return keyspace_lines(shared, execution),
+        let _ = write!(self.0, "{name}:{value}\r\n");
     }
-    text
+
+    /// A number of bytes, and the same for people.
+    fn add_bytes(&mut self, name: &str, bytes: u64) {
+        self.add(name, bytes);
+        self.add(&format!("{name}_human"), human(bytes));
+    }
+}
+
+/// A number of bytes with a unit.
+fn human(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "K", "M", "G", "T"];
+    let mut size = bytes as f64;
+    let mut unit = 0;
+    while size >= 1024.0 && unit < UNITS.len() - 1 {
+        size /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes}B") } else { format!("{size:.2}{}", UNITS[unit]) }
+}
+
+fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
+    let mut lines = Lines::default();
+    match section {
+        "server" => server(&mut lines, shared),
+        "clients" => clients(&mut lines, shared),
+        "memory" => memory(&mut lines, shared, execution),
+        "persistence" => persistence(&mut lines, shared),
+        "stats" => statistics(&mut lines, shared),
+        "replication" => match shared.cluster.get() {
+            Some(node) => replication(node).iter().for_each(|(name, value)| lines.add(name, value)),
+            None => alone(&mut lines, shared),
+        },
+        "cpu" => cpu(&mut lines),
+        "commandstats" => commands(&mut lines, shared),
+        "errorstats" => {
+            for (code, count) in shared.statistics.by_command.codes() {
+                lines.add(&format!("errorstat_{code}"), format_args!("count={count}"));
+            }
+        }
+        "cluster" => lines.add("cluster_enabled", u8::from(is_cluster(shared))),
+        "keyspace" => return keyspace_lines(shared, execution),
+        // There are no modules, and times are not kept one by one.
+        _ => {}
+    }
+    lines.0
+}
+
+fn server(lines: &mut Lines, shared: &Shared) {
+    let uptime = now_ms().saturating_sub(shared.started_ms) / 1000;
+    lines.add("redis_version", COMPATIBLE_VERSION);
+    lines.add("esker_version", env!("CARGO_PKG_VERSION"));
+    lines.add("redis_mode", if is_cluster(shared) { "cluster" } else { "standalone" });
+    lines.add("os", process::system());
+    lines.add("arch_bits", usize::BITS);
+    lines.add("process_id", std::process::id());
+    lines.add("run_id", &shared.run_id);
+    lines.add("tcp_port", shared.config.listen.map_or(0, |address| address.port()));
+    lines.add("server_time_usec", now_ms() * 1000);
+    lines.add("uptime_in_seconds", uptime);
+    lines.add("uptime_in_days", uptime / 86_400);
+    if let Ok(path) = std::env::current_exe() {
+        lines.add("executable", path.display());
+    }
+    lines.add("config_file", "");
+    lines.add("io_threads_active", u8::from(shared.config.io_threads > 1));
+}
+
+fn clients(lines: &mut Lines, shared: &Shared) {
+    let clients: Vec<_> = shared.clients.lock().values().cloned().collect();
+    let blocked = clients.iter().filter(|client| client.is_blocked.load(Ordering::Relaxed)).count();
+    lines.add("connected_clients", clients.len());
+    lines.add("maxclients", shared.settings.read().max_clients);
+    lines.add("tracking_clients", 0);
+    lines.add("blocked_clients", blocked);
+}
+
+fn memory(lines: &mut Lines, shared: &Shared, execution: &mut Execution) {
+    let memory = execution.keyspaces().db().stats().memory;
+    let used = memory.memtable_bytes
+        + memory.immutable_memtable_bytes
+        + memory.cache_bytes
+        + memory.index_bytes
+        + memory.filter_bytes;
+    lines.add_bytes("used_memory", used);
+    if let Some(process) = Process::read() {
+        lines.add_bytes("used_memory_rss", process.resident_bytes);
+        lines.add_bytes("total_system_memory", process.machine_bytes);
+    }
+    lines.add_bytes("maxmemory", shared.config.memory_budget_bytes.unwrap_or(0) as u64);
+    lines.add("mem_clients_normal", shared.client_memory.total());
+    lines.add("maxmemory_policy", "noeviction");
+    // A value is removed with its key, in the same batch.
+    lines.add("lazyfree_pending_objects", 0);
+    lines.add("lazyfreed_objects", 0);
+}
+
+fn persistence(lines: &mut Lines, shared: &Shared) {
+    lines.add("loading", 0);
+    lines.add("rdb_bgsave_in_progress", 0);
+    lines.add("rdb_last_save_time", shared.synced_seconds.load(Ordering::Relaxed));
+    lines.add("aof_enabled", 1);
+    lines.add("aof_rewrite_in_progress", 0);
+    if let Some(node) = shared.cluster.get() {
+        lines.add("raft_state_directory", node.database().directory().display());
+    }
+}
+
+fn statistics(lines: &mut Lines, shared: &Shared) {
+    let statistics = &shared.statistics;
+    lines.add("total_connections_received", statistics.connections.get());
+    lines.add("total_commands_processed", statistics.commands.get());
+    if shared.cluster.get().is_none() {
+        lines.add("instantaneous_ops_per_sec", statistics.rate.per_second());
+    }
+    lines.add("total_net_input_bytes", statistics.input_bytes.get());
+    lines.add("total_net_output_bytes", statistics.output_bytes.get());
+    lines.add("rejected_connections", statistics.refused_connections.get());
+    // No key is evicted, and nothing published or traced.
+    lines.add("evicted_keys", 0);
+    lines.add("evicted_clients", statistics.evicted_clients.get());
+    if shared.cluster.get().is_none() {
+        lines.add("keyspace_hits", statistics.found_keys.get());
+        lines.add("keyspace_misses", statistics.missed_keys.get());
+    }
+    lines.add("pubsub_channels", 0);
+    lines.add("pubsub_patterns", 0);
+    lines.add("total_error_replies", statistics.errors.get());
+}
+
+/// Of a server that has no replicas and is none.
+fn alone(lines: &mut Lines, shared: &Shared) {
+    lines.add("role", "master");
+    lines.add("connected_slaves", 0);
+    lines.add("master_failover_state", "no-failover");
+    // What is written goes to nobody: there is one history for each run, and no place in it.
+    lines.add("master_replid", &shared.run_id);
+    lines.add("master_replid2", "0".repeat(40));
+    lines.add("master_repl_offset", 0);
+    lines.add("second_repl_offset", -1);
+    lines.add("repl_backlog_active", 0);
+}
+
+fn cpu(lines: &mut Lines) {
+    let Some(process) = Process::read() else { return };
+    let seconds = |ticks: u64| format!("{}.{:02}0000", ticks / 100, ticks % 100);
+    lines.add("used_cpu_sys", seconds(process.system_ticks));
+    lines.add("used_cpu_user", seconds(process.user_ticks));
+}
+
+/// What was counted of each command. In a cluster the nodes execute them together, and nothing is
+/// counted.
+fn commands(lines: &mut Lines, shared: &Shared) {
+    for (name, CommandCounts { calls, failed, rejected, took }) in shared.statistics.by_command.commands() {
+        let microseconds = took.as_micros();
+        let each = took.as_secs_f64() * 1e6 / calls.max(1) as f64;
+        lines.add(
+            &format!("cmdstat_{name}"),
+            format_args!(
+                "calls={calls},usec={microseconds},usec_per_call={each:.2},rejected_calls={rejected},\
+                 failed_calls={failed}"
+            ),
+        );
+    }
 }
 
 /// So many keys are counted in each logical database; the rest is estimated.

@@ -16,7 +16,11 @@ use crate::cluster::{self, ClusterConfig, Running, StartError};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
+#[cfg(unix)]
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -450,6 +454,8 @@ impl Accepting {
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
             return connection::refuse(&mut stream, &self.shared).await;
         };
+        #[cfg(unix)]
+        client.descriptor.store(u64::from(stream.as_raw_fd().unsigned_abs()), Ordering::Relaxed);
         // Replies are written whole.
         let _ = stream.set_nodelay(true);
         let Some(acceptor) = acceptor else {

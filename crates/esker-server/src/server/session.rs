@@ -117,9 +117,7 @@ impl Session {
 
     /// Sends a reply, unless the connection wants none.
     pub fn reply(&mut self, reply: &Reply) {
-        if reply.is_error() {
-            self.shared.statistics.errors.add(1);
-        }
+        self.shared.statistics.note(reply);
         match self.reply_mode {
             ReplyMode::On if *reply != Reply::Silence => {
                 encode(&mut self.output, self.protocol, reply);
@@ -143,6 +141,8 @@ impl Session {
     pub fn note_queue(&self) {
         let queued = self.queue.as_ref().map_or(usize::MAX, |queue| queue.commands.len());
         self.client.queued.store(queued, Ordering::Relaxed);
+        let bytes = self.queue.as_ref().map_or(0, |queue| queue.bytes);
+        self.client.queued_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Forgets the watched keys.

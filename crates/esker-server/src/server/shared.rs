@@ -3,9 +3,12 @@
 pub use super::clock::now_ms;
 
 use super::client_memory::{ClientMemory, HeldBytes};
+use super::command_statistics::{CommandStatistics, Rate};
 use super::config::{Config, Settings};
 use super::occasional::Occasional;
+use super::pause::Pause;
 use crate::cluster::Node;
+use crate::protocol::Reply;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,6 +48,14 @@ pub struct Statistics {
     pub commands: Counter,
     /// Error replies.
     pub errors: Counter,
+    /// What is counted of each command; in a cluster, of errors only.
+    pub by_command: CommandStatistics,
+    /// The commands of the last second; none in a cluster.
+    pub rate: Rate,
+    /// Keys that commands have read and found; none in a cluster.
+    pub found_keys: Counter,
+    /// Keys that commands have wanted to read and that were not there; none in a cluster.
+    pub missed_keys: Counter,
     /// Transactions of the engine that were committed: each is of all commands of a batch.
     pub batches: Counter,
     /// Collections whose elements were removed, as they had expired.
@@ -55,6 +66,32 @@ pub struct Statistics {
     pub input_bytes: Counter,
     /// Bytes written to clients.
     pub output_bytes: Counter,
+}
+
+impl Statistics {
+    /// Counts a reply that is an error.
+    pub fn note(&self, reply: &Reply) {
+        if reply.is_error() {
+            self.errors.add(1);
+            self.by_command.add_error(reply);
+        }
+    }
+
+    /// Begins anew, as CONFIG RESETSTAT says.
+    pub fn reset(&self) {
+        let counters = [
+            &self.connections,
+            &self.refused_connections,
+            &self.commands,
+            &self.errors,
+            &self.found_keys,
+            &self.missed_keys,
+            &self.input_bytes,
+            &self.output_bytes,
+        ];
+        counters.iter().for_each(|counter| counter.reset());
+        self.by_command.reset();
+    }
 }
 
 /// A connection, as others see it.
@@ -78,12 +115,24 @@ pub struct Client {
     pub protocol: AtomicUsize,
     /// How many commands are queued behind MULTI; -1 without MULTI, as `usize::MAX`.
     pub queued: AtomicUsize,
+    /// The bytes that have come from it and were not executed yet.
+    pub input_bytes: AtomicUsize,
+    /// What is left of the buffer that they are in.
+    pub input_free_bytes: AtomicUsize,
+    /// The bytes of the requests that are executed.
+    pub request_bytes: AtomicUsize,
+    /// What the commands queued behind MULTI take in memory, about.
+    pub queued_bytes: AtomicUsize,
+    /// The number that its socket has in the process; 0 where there is none.
+    pub descriptor: AtomicU64,
     /// Whether it waits in a blocking command.
     pub is_blocked: AtomicBool,
     /// What it holds of the memory of clients.
     pub held: HeldBytes,
     /// Whether it stays when clients hold too much memory, as CLIENT NO-EVICT says.
     pub is_kept: AtomicBool,
+    /// Whether CLIENT PAUSE holds its command up.
+    pub is_held: AtomicBool,
     is_killed: AtomicBool,
     killed: Notify,
 }
@@ -97,8 +146,8 @@ pub struct Names {
     pub library: String,
     /// Of CLIENT SETINFO LIB-VER.
     pub library_version: String,
-    /// The command that came last.
-    pub last_command: String,
+    /// The command that came last, with its subcommand.
+    pub last_command: &'static str,
 }
 
 impl Client {
@@ -106,6 +155,12 @@ impl Client {
     pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
         self.killed.notify_one();
+    }
+
+    /// Has others see whether CLIENT PAUSE holds its command up; then it counts as blocked.
+    pub fn hold(&self, is_held: bool) {
+        self.is_blocked.store(is_held, Ordering::Relaxed);
+        self.is_held.store(is_held, Ordering::Relaxed);
     }
 
     /// Whether it is to end.
@@ -145,6 +200,8 @@ pub struct Shared {
     pub statistics: Statistics,
     /// What clients cause in the log.
     pub log: ClientLog,
+    /// Which commands are held up, as CLIENT PAUSE says.
+    pub pause: Pause,
     /// The node of a cluster that this server is, once it is one.
     pub cluster: OnceLock<Arc<Node>>,
     /// When it was started, in milliseconds since the epoch.
@@ -169,6 +226,7 @@ impl Shared {
             clients: Mutex::new(BTreeMap::new()),
             statistics: Statistics::default(),
             log: ClientLog::default(),
+            pause: Pause::default(),
             cluster: OnceLock::new(),
             started_ms: now_ms(),
             synced_seconds: AtomicU64::new(now_ms() / 1000),
@@ -196,9 +254,15 @@ impl Shared {
             database: AtomicUsize::new(0),
             protocol: AtomicUsize::new(2),
             queued: AtomicUsize::new(usize::MAX),
+            input_bytes: AtomicUsize::new(0),
+            input_free_bytes: AtomicUsize::new(0),
+            request_bytes: AtomicUsize::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            descriptor: AtomicU64::new(0),
             is_blocked: AtomicBool::new(false),
             held: HeldBytes::default(),
             is_kept: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
         });

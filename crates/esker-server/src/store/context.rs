@@ -70,6 +70,10 @@ pub struct Effects {
     pub writes: u64,
     /// The expiries that were written, in milliseconds since the epoch.
     pub expiries_ms: Vec<u64>,
+    /// How many keys were looked up and found.
+    pub found_keys: u64,
+    /// How many keys were looked up and not found.
+    pub missed_keys: u64,
     /// Whether a stored value was met that is damaged, or of another version.
     pub has_damage: bool,
 }
@@ -188,16 +192,20 @@ impl<'t> Context<'t> {
             return Failure::refused(format!("ERR key is longer than {KEY_BYTES_MAX} bytes"));
         }
         let stored = self.transaction.get(&self.pair.keys, key_of(self.keyspaces.seed, key))?;
-        match stored {
-            None => Ok(None),
+        let found = match stored {
+            None => None,
             Some(stored) => match Entry::decode(stored) {
-                Some(entry) => Ok(Some(entry).filter(|entry| entry.is_visible(self.now_ms))),
+                Some(entry) => Some(entry).filter(|entry| entry.is_visible(self.now_ms)),
                 None => {
                     self.effects.has_damage = true;
-                    Failure::refused("ERR the stored value of the key is damaged; delete it, or restore a backup")
+                    return Failure::refused(
+                        "ERR the stored value of the key is damaged; delete it, or restore a backup",
+                    );
                 }
             },
-        }
+        };
+        *(if found.is_some() { &mut self.effects.found_keys } else { &mut self.effects.missed_keys }) += 1;
+        Ok(found)
     }
 
     /// The string at the key, as an entry.
