@@ -1,6 +1,7 @@
 //! The remover of the files of a database. A file is removed when no durable manifest names it and
 //! no reader can hold it. (A file that a failed call has just made, a log segment in
-//! `wal/segment.rs` or a link in `copy.rs`, is removed by that call.)
+//! `wal/segment.rs` or a link in `copy.rs`, is removed by that call, and the reserve, which says
+//! nothing, by `wal/reserve.rs`.)
 
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
