@@ -40,7 +40,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server cloud package static container clusters book first-steps fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -57,6 +57,7 @@ help:
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make node            build the Node package and run its tests; needs node and npm"
 	@echo "make server          run esker serve under redis-py, ioredis, go-redis and the tools of Redis"
+	@echo "make redis-suite     run the test suite of Redis on esker serve, with the list of what fails; needs tclsh"
 	@echo "make cloud           test backups with an S3 server over HTTP; needs go"
 	@echo "make package         package the crates that are to be published, and check what is in them"
 	@echo "make static          build esker serve as one static file, and check it (minutes)"
@@ -209,6 +210,9 @@ book:
 
 server:
 	scripts/server-tests
+
+redis-suite:
+	scripts/redis-suite
 
 cloud:
 	scripts/cloud-backup-test
