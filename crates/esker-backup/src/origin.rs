@@ -101,7 +101,8 @@ pub fn refuse_directory(target: &Path, database: &Path) -> Result<()> {
         let name = name.to_string_lossy();
         // What systems and a put that was cut short leave.
         let is_harmless = name.starts_with('.') || name == "lost+found" || name.starts_with("esker-backup#");
-        if !is_harmless {
+        // What another create has put meanwhile comes behind its mark.
+        if !is_harmless && !target.join(layout::MARK).exists() {
             return Err(Error::invalid(format!(
                 "{} holds something else than backups ({name}); name an empty directory, or a target",
                 target.display()

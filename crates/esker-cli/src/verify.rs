@@ -38,6 +38,11 @@ struct Damage {
 }
 
 impl Damage {
+    /// Whether it is the same place.
+    fn is(&self, other: &Damage) -> bool {
+        (&self.file, self.offset, &self.problem) == (&other.file, other.offset, &other.problem)
+    }
+
     fn of(error: &Error) -> Damage {
         let (file, offset, problem) = match error {
             Error::Corruption { path, offset, what } => (path.clone(), Some(*offset), what.clone()),
@@ -86,6 +91,9 @@ impl Verify {
         });
         drop(progress);
         if !damage.is_empty() {
+            // What ended the walk before it was at its end, if that is none of these.
+            let ended = result.as_ref().err().map(Damage::of).filter(|ended| !damage.iter().any(|one| one.is(ended)));
+            damage.extend(ended);
             return Err(self.report_damage(damage)?);
         }
         let report = result?;

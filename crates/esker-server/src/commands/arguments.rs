@@ -24,6 +24,12 @@ pub const TOO_LONG: &str = "ERR string exceeds maximum allowed size (proto-max-b
 /// The longest string.
 pub const STRING_BYTES_MAX: usize = 512 << 20;
 
+/// Whether there can be so many arguments; at least so many as are wanted, if that is negative.
+pub fn accepts(wanted: i64, count: usize) -> bool {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if wanted < 0 { count >= -wanted } else { count == wanted }
+}
+
 /// Refuses the order of the arguments.
 pub fn syntax<T>() -> Outcome<T> {
     Failure::refused(SYNTAX)

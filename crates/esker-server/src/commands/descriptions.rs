@@ -1,6 +1,7 @@
 //! What clients ask about commands: what each is for, its arguments, and where its keys are. The
 //! text is in `data/commands.txt`, whose head has its form.
 
+use super::arguments::accepts;
 use super::arguments_described::{Argument, shown};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
@@ -81,8 +82,7 @@ impl Description {
 
     /// Whether it can have so many arguments, with its name.
     pub fn accepts(&self, count: usize) -> bool {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        if self.arity < 0 { count >= -self.arity } else { count == self.arity }
+        accepts(self.arity, count)
     }
 
     /// The keys among the arguments; `None` if their number is not that of what follows.
@@ -140,17 +140,25 @@ const CONTAINERS: [&str; 7] = ["client", "cluster", "command", "config", "functi
 /// it is executed, so that it is not queued behind MULTI.
 ///
 /// # Errors
-/// The text of the error for a subcommand that is not there, or has not so many arguments.
-pub fn check_subcommand(command: &'static str, arguments: &[Bytes]) -> Result<(), String> {
+/// As [`find_subcommand`].
+pub fn check_subcommand(command: &str, arguments: &[Bytes]) -> Result<(), String> {
     // CLUSTER has more of them on a node of a cluster than are told of.
-    let has_some = CONTAINERS.contains(&command) && command != "cluster";
-    let Some(given) = arguments.get(1).filter(|_| has_some) else { return Ok(()) };
+    let is_checked = arguments.len() > 1 && CONTAINERS.contains(&command) && command != "cluster";
+    if is_checked { find_subcommand(command, arguments).map(drop) } else { Ok(()) }
+}
+
+/// The subcommand that is given.
+///
+/// # Errors
+/// The text of the error for one that is not there, or has not so many arguments.
+pub fn find_subcommand(command: &str, arguments: &[Bytes]) -> Result<&'static Description, String> {
+    let given = arguments.get(1).map_or(&b""[..], |given| given);
     match describe_subcommand(command, given) {
         None => {
             let (given, command) = (String::from_utf8_lossy(given), command.to_uppercase());
             Err(format!("ERR unknown subcommand '{given}'. Try {command} HELP."))
         }
-        Some(found) if found.accepts(arguments.len()) => Ok(()),
+        Some(found) if found.accepts(arguments.len()) => Ok(found),
         Some(found) => Err(format!("ERR wrong number of arguments for '{}' command", found.name)),
     }
 }

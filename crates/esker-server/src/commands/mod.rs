@@ -21,5 +21,7 @@ mod strings;
 mod table;
 
 pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
-pub use descriptions::{Description, KeySpan, Span, check_subcommand, describe, describe_subcommand, full_name, help};
+pub use descriptions::{
+    Description, KeySpan, Span, check_subcommand, describe, describe_subcommand, find_subcommand, full_name, help,
+};
 pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, Handler, NO_AUTH, READ, WRITE, find};

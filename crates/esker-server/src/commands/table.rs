@@ -1,5 +1,6 @@
 //! The table of commands: name, arity, flags, keys and function of each.
 
+use super::arguments::accepts;
 use super::{bits, expiry, hashes, keys, lists, scan, sets, sorted_algebra, sorted_ranges, sorted_sets, strings};
 use crate::protocol::parse_integer;
 use crate::store::{Context, Outcome};
@@ -54,12 +55,6 @@ pub struct Command {
 
 const fn row(name: &'static str, arity: i64, flags: u16, keys: (i64, i64, i64), handler: Handler) -> Command {
     Command { name, arity, flags, keys, handler }
-}
-
-/// Whether there can be so many arguments; at least so many as are wanted, if that is negative.
-pub fn accepts(wanted: i64, count: usize) -> bool {
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
-    if wanted < 0 { count >= -wanted } else { count == wanted }
 }
 
 impl Command {

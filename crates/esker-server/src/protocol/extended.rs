@@ -81,6 +81,9 @@ impl Extended {
     }
 
     fn of_hexadecimal(number: &Hexadecimal) -> Option<Extended> {
+        if number.digits.len() > EXPONENT_MAX as usize {
+            return None;
+        }
         let sign = if number.is_negative { Sign::Minus } else { Sign::Plus };
         let value = BigUint::parse_bytes(&number.digits, 16)?;
         if value.bits() == 0 {

@@ -4,7 +4,7 @@ use super::execution::Execution;
 use super::pause::PauseKind;
 use super::session::{ReplyMode, Session};
 use super::shared::{Client, now_ms};
-use crate::commands::{NO_INTEGER, SYNTAX, describe_subcommand, help};
+use crate::commands::{NO_INTEGER, SYNTAX, find_subcommand, help};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -12,13 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// CLIENT subcommand
 pub fn client(session: &mut Session, execution: &mut Execution, arguments: &[Bytes]) -> Reply {
-    let Some(description) = describe_subcommand("client", &arguments[1]) else {
-        let given = String::from_utf8_lossy(&arguments[1]);
-        return Reply::error(format!("ERR unknown subcommand '{given}'. Try CLIENT HELP."));
+    let description = match find_subcommand("client", arguments) {
+        Ok(description) => description,
+        Err(error) => return Reply::error(error),
     };
-    if !description.accepts(arguments.len()) {
-        return Reply::error(format!("ERR wrong number of arguments for '{}' command", description.name));
-    }
     match description.name.trim_start_matches("client|") {
         "id" => Reply::Integer(session.client.id as i64),
         "getname" => {
@@ -154,7 +151,7 @@ fn line(client: &Client) -> String {
     let (input, free, request) =
         (bytes(&client.input_bytes), bytes(&client.input_free_bytes), bytes(&client.request_bytes));
     let (queued_bytes, output) = (bytes(&client.queued_bytes), client.held.output());
-    let total = input + free + request + queued_bytes + output + size_of::<Session>() + size_of::<Client>();
+    let total = input + free + queued_bytes + output + size_of::<Session>() + size_of::<Client>();
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={} \
          qbuf={input} qbuf-free={free} argv-mem={request} multi-mem={queued_bytes} rbs=0 rbp=0 obl=0 oll={} \

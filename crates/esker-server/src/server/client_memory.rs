@@ -129,6 +129,10 @@ impl ClientMemory {
         if self.is_full() {
             if !is_noted {
                 self.full_since_ms.store(now_ms(), Ordering::Relaxed);
+                // Another thread may have freed it before it could see that.
+                if !self.is_full() {
+                    self.full_since_ms.store(0, Ordering::Relaxed);
+                }
             }
         } else if is_noted {
             self.full_since_ms.store(0, Ordering::Relaxed);
@@ -139,10 +143,13 @@ impl ClientMemory {
         }
     }
 
-    /// Whether it has been full for long.
-    pub fn is_overdue(&self, now_ms: u64) -> bool {
+    /// Whether it has been full for long. Of all that ask, one is told so, and then again after as
+    /// long: all clients are looked at.
+    pub fn take_overdue(&self, now_ms: u64) -> bool {
         let since_ms = self.full_since_ms.load(Ordering::Relaxed);
-        since_ms > 0 && now_ms.saturating_sub(since_ms) >= PATIENCE.as_millis() as u64
+        let is_overdue = since_ms > 0 && now_ms.saturating_sub(since_ms) >= PATIENCE.as_millis() as u64;
+        is_overdue
+            && self.full_since_ms.compare_exchange(since_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Waits until it may be worth while to look again.
@@ -177,12 +184,12 @@ mod tests {
         assert!(!memory.is_full());
         memory.set_input(&second, 41);
         assert!(memory.is_full() && !memory.holds_execution());
-        assert!(!memory.is_overdue(now_ms()) && memory.is_overdue(now_ms() + 2000));
+        assert!(!memory.take_overdue(now_ms()) && memory.take_overdue(now_ms() + 2000));
         memory.set_output(&first, 7);
         assert!(memory.holds_execution());
         memory.forget(&first);
         assert_eq!((memory.total(), second.total()), (41, 41));
-        assert!(!memory.is_full() && !memory.is_overdue(u64::MAX));
+        assert!(!memory.is_full() && !memory.take_overdue(u64::MAX));
         memory.set_limit(0);
         memory.set_output(&first, usize::MAX >> 1);
         assert!(!memory.is_full());

@@ -10,7 +10,7 @@ use super::shared::{Shared, now_ms};
 use super::watches::Watches;
 use super::{cluster_commands, connection_commands};
 use crate::cluster::{Answer, Call, CommandList, Followers, Node, Payload, Place, ProposeError, Waits, slot_of};
-use crate::commands::{BLOCKING, Command, Handler, WRITE};
+use crate::commands::{BLOCKING, Command, Handler, WRITE, check_subcommand};
 use crate::protocol::Reply;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -154,6 +154,8 @@ impl Jobs {
         client.hold(false);
         if is_gone {
             job.requests.clear();
+            // What else has come is not executed: its replies would be taken for those of these.
+            job.session.closes = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -468,11 +470,15 @@ fn is_blocking(session: &Session, arguments: &[Bytes]) -> bool {
     session.queue.is_none() && command_of(arguments).is_some_and(|command| command.has(BLOCKING))
 }
 
-/// Whether the command is executed with those before it. All others come behind their replies.
+/// Whether the command is executed with those before it. All others come behind their replies, and
+/// so does the error of one that is not admitted.
 fn joins(session: &Session, arguments: &[Bytes]) -> bool {
     session.queue.is_none()
         && session.is_authenticated
         && command_of(arguments).is_some_and(|command| {
-            matches!(command.handler, Handler::Data(_)) && !command.has(BLOCKING) && command.accepts(arguments.len())
+            matches!(command.handler, Handler::Data(_))
+                && !command.has(BLOCKING)
+                && command.accepts(arguments.len())
+                && check_subcommand(command.name, arguments).is_ok()
         })
 }

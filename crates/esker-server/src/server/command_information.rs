@@ -3,7 +3,7 @@
 use super::cluster_commands;
 use super::shared::Shared;
 use crate::commands::{
-    COMMANDS, Command, Description, KeySpan, SYNTAX, Span, describe, describe_subcommand, find, help,
+    COMMANDS, Command, Description, KeySpan, SYNTAX, Span, describe, describe_subcommand, find, find_subcommand, help,
 };
 use crate::protocol::Reply;
 use crate::store::matches_glob;
@@ -114,17 +114,14 @@ fn chosen(shared: &Shared, names: &[Bytes]) -> Vec<Option<&'static Description>>
 
 /// COMMAND [COUNT | INFO name... | DOCS name... | LIST | GETKEYS command argument... | HELP]
 pub fn command(shared: &Shared, arguments: &[Bytes]) -> Reply {
-    let Some(subcommand) = arguments.get(1) else {
+    if arguments.len() == 1 {
         return Reply::Array(descriptions(shared).map(described).collect());
-    };
-    let rest = &arguments[2..];
-    let Some(description) = describe_subcommand("command", subcommand) else {
-        let name = String::from_utf8_lossy(subcommand);
-        return Reply::error(format!("ERR unknown subcommand '{name}'. Try COMMAND HELP."));
-    };
-    if !description.accepts(arguments.len()) {
-        return Reply::error(format!("ERR wrong number of arguments for '{}' command", description.name));
     }
+    let rest = &arguments[2..];
+    let description = match find_subcommand("command", arguments) {
+        Ok(description) => description,
+        Err(error) => return Reply::error(error),
+    };
     match description.name {
         "command|count" => Reply::count(commands(shared).count()),
         "command|info" => {

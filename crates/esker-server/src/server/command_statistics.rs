@@ -46,7 +46,9 @@ impl CommandStatistics {
     /// Counts an error by its code.
     pub fn add_error(&self, reply: &Reply) {
         let Reply::Error(text) = reply else { return };
-        let code = text.split(' ').next().unwrap_or_default();
+        /// The longest code, in bytes: what a client has the server say may have none.
+        const LONGEST_CODE: usize = 64;
+        let code = text.split(' ').next().filter(|code| code.len() <= LONGEST_CODE).unwrap_or_default();
         let mut codes = self.codes.lock();
         if let Some(count) = codes.get_mut(code) {
             *count += 1;

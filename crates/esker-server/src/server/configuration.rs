@@ -5,7 +5,7 @@ use super::config::{Settings, SyncPolicy};
 use super::descriptors::limit_clients;
 use super::session::Session;
 use super::shared::Shared;
-use crate::commands::{SYNTAX, describe_subcommand, help};
+use crate::commands::{SYNTAX, find_subcommand, help};
 use crate::protocol::{Reply, parse_integer};
 use crate::store::matches_glob;
 use bytes::Bytes;
@@ -190,13 +190,10 @@ fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(),
 
 /// CONFIG GET | SET | RESETSTAT | REWRITE | HELP
 pub fn configuration(session: &Session, arguments: &[Bytes]) -> Reply {
-    let Some(description) = describe_subcommand("config", &arguments[1]) else {
-        let name = String::from_utf8_lossy(&arguments[1]);
-        return Reply::error(format!("ERR unknown subcommand '{name}'. Try CONFIG HELP."));
+    let description = match find_subcommand("config", arguments) {
+        Ok(description) => description,
+        Err(error) => return Reply::error(error),
     };
-    if !description.accepts(arguments.len()) {
-        return Reply::error(format!("ERR wrong number of arguments for '{}' command", description.name));
-    }
     let rest = &arguments[2..];
     match description.name {
         "config|get" => {

@@ -87,6 +87,9 @@ where
     }
     drop(held);
     if connection.is_refused {
+        // They count no more.
+        connection.input = BytesMut::new();
+        connection.parser = RequestParser::default();
         shared.disconnect(id);
         refuse(&mut connection.stream, &shared).await;
     } else {
@@ -197,7 +200,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(error) => return Some(error.to_string()),
             }
         }
-        self.taken_bytes += before.saturating_sub(self.input.len() + self.parser.pending_bytes());
+        let taken = before.saturating_sub(self.input.len() + self.parser.pending_bytes());
+        // Requests without a word take no memory.
+        self.taken_bytes = if requests.is_empty() { 0 } else { taken };
         if self.input.len() + self.parser.pending_bytes() > query_buffer_bytes && requests.is_empty() {
             return Some("ERR Protocol error: the request is longer than client-query-buffer-limit".into());
         }

@@ -149,6 +149,13 @@ fn sweep_pause(swept: usize, took: Duration) -> Duration {
 fn dropped(mut job: Job) -> Job {
     job.session.client.hold(false);
     job.requests.clear();
+    closed(job)
+}
+
+/// A job that goes back without the reply to a command: what else has come at its connection is
+/// not executed, as its replies would be taken for that one.
+fn closed(mut job: Job) -> Job {
+    job.session.closes = true;
     job
 }
 
@@ -238,7 +245,7 @@ impl Executor {
             }
             Message::Release(id) => {
                 if let Some((job, _, _)) = self.waiting.remove(id) {
-                    self.finished.push(job);
+                    self.finished.push(closed(job));
                 }
                 if let Some(place) = self.held.iter().position(|job| job.session.client.id == id) {
                     self.finished.extend(self.held.remove(place).map(dropped));
@@ -330,6 +337,8 @@ impl Executor {
                 let Some((_, waiting, blocked, _)) = self.waiting.jobs.get(&id) else { continue };
                 let arguments = waiting.arguments_for(&place.1, blocked.keys.len());
                 let outcome = self.execution.call(waiting.database, waiting.function, &arguments);
+                // What it has looked for is no read of its own.
+                self.execution.take_lookups();
                 let reply = match outcome {
                     Err(_) => break,
                     // A value of another type is none that it waits for, unless it is the target's.
@@ -350,8 +359,6 @@ impl Executor {
 
     /// Counts a command that has waited.
     fn count(&mut self, arguments: &[Bytes], reply: &Reply) {
-        // What it has looked for is no read of its own.
-        self.execution.take_lookups();
         let took = self.execution.take_time();
         if let Some(command) = arguments.first().and_then(|name| find(name)) {
             self.shared.statistics.by_command.add(command.name, took, reply.is_error());

@@ -51,7 +51,11 @@ impl Pause {
             return None;
         }
         if until_ms <= now_ms {
-            self.end();
+            // Not one that has just begun.
+            if self.until_ms.compare_exchange(until_ms, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                self.is_of_all.store(false, Ordering::Release);
+                self.ended.notify_waiters();
+            }
             return None;
         }
         Some(if self.is_of_all.load(Ordering::Acquire) { PauseKind::All } else { PauseKind::Write })

@@ -282,16 +282,16 @@ impl Shared {
     /// Disconnects the clients that hold most, if all together have held too much for long: so many
     /// that the others are within the limit.
     pub fn evict_clients(&self, now_ms: u64) {
-        if !self.client_memory.is_overdue(now_ms) {
+        if !self.client_memory.take_overdue(now_ms) {
             return;
         }
         let clients = self.clients.lock();
-        // What those that go already hold is free soon.
+        // What those that go already hold is free soon. Those that are to stay go last.
         let mut staying: Vec<&Arc<Client>> = clients.values().filter(|client| !client.is_killed()).collect();
-        staying.sort_by_key(|client| std::cmp::Reverse(client.held.total()));
+        staying.sort_by_key(|client| (client.is_kept.load(Ordering::Relaxed), std::cmp::Reverse(client.held.total())));
         let (mut held, limit) =
             (staying.iter().map(|client| client.held.total()).sum::<usize>(), self.client_memory.limit());
-        for client in staying.iter().filter(|client| !client.is_kept.load(Ordering::Relaxed)) {
+        for client in staying.iter().filter(|client| client.held.total() > 0) {
             if held <= limit {
                 return;
             }

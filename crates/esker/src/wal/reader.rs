@@ -427,7 +427,12 @@ impl<'a> SegmentReader<'a> {
         Ok(self.record_read_at(offset)?.map(|(header, payload, _)| (header, payload)))
     }
 
-    /// The same, and where the read of the file began that brought it.
+    /// Has the next record read from the file again.
+    pub(super) fn read_anew(&mut self) {
+        self.window.clear();
+    }
+
+    /// The same as [`SegmentReader::record`], and where the read of the file began that brought it.
     pub(super) fn record_read_at(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8], u64)>> {
         let length = self.found.bytes;
         if offset + RECORD_HEADER_BYTES as u64 > length {

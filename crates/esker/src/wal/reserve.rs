@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 /// The name of the file.
 pub const RESERVE: &str = "RESERVE";
 
-/// Room for some thirty opens on a full disk, each with a segment of [`SCARCE_BYTES`], a manifest
-/// and `CURRENT`.
+/// Room for more than twenty opens on a full disk, each with a segment of [`SCARCE_BYTES`], a
+/// manifest and `CURRENT`.
 const RESERVE_BYTES: u64 = 1280 << 10;
 /// Where there is less room, the file is shorter by a multiple of this.
-const STEP_BYTES: u64 = 64 << 10;
+const STEP_BYTES: u64 = 16 << 10;
 /// The length of a segment where there is no room for a longer one: several hundred deletes.
 pub(super) const SCARCE_BYTES: u64 = 32 << 10;
 /// A database with a segment of this length, or with so many bytes of files, is long enough to have

@@ -208,16 +208,18 @@ impl SegmentMaker {
     /// A new segment file of `bytes`, or on a disk without room for that a shorter one, of no less
     /// than `least`.
     fn create(&self, path: &Path, bytes: u64, least: u64) -> Result<Arc<dyn LogFile>> {
-        let made = self.env.open_log(path, Some(bytes), self.mapped);
-        match made {
-            Err(error) if error.is_disk_full() && bytes > least.max(SCARCE_BYTES) => {
-                self.env.open_log(path, Some(least.max(SCARCE_BYTES)), self.mapped)
+        let least = least.max(SCARCE_BYTES);
+        let mut length = bytes;
+        loop {
+            match self.env.open_log(path, Some(length), self.mapped) {
+                // As long as it can be: each segment costs a file that is open.
+                Err(error) if error.is_disk_full() && length > least => length = (length / 2).max(least),
+                Ok(file) if length >= SEGMENT_OF_GROWN_BYTES => {
+                    self.reserve().hold();
+                    return Ok(file);
+                }
+                other => return other,
             }
-            Ok(file) if bytes >= SEGMENT_OF_GROWN_BYTES => {
-                self.reserve().hold();
-                Ok(file)
-            }
-            other => other,
         }
     }
 

@@ -354,6 +354,11 @@ impl Verifying<'_> {
                 if offset >= vouched && !closed && !searched {
                     vouched = vouched.max(synced_behind(&mut reader, offset, *last_sequence, most)?);
                     searched = true;
+                    // A writer beside this may have filled the place since it was read.
+                    if offset < vouched {
+                        reader.read_anew();
+                        continue;
+                    }
                 }
                 if offset >= vouched {
                     break;

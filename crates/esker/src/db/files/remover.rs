@@ -17,8 +17,8 @@ use crate::version::file_name::{
 };
 use crate::version::manifest::current_number;
 use crate::wal::format::MAX_SEGMENT_BYTES;
-use crate::wal::segment::file_number;
-use crate::wal::writer::AppendError;
+use crate::wal::segment::{file_name as segment_name, file_number};
+use crate::wal::writer::{AppendError, LogWriter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -300,6 +300,12 @@ pub fn remove_made_by_failed_open(env: &dyn Env, directory: &Path, before: u64, 
             let _ = env.remove(&directory.join(name));
         }
     }
+}
+
+/// Removes the segment with which an open has begun the log, and which no manifest names: an open
+/// that fails.
+pub fn remove_unused_segment(env: &dyn Env, directory: &Path, log: &LogWriter) {
+    let _ = env.remove(&directory.join(segment_name(log.position().segment)));
 }
 
 /// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it

@@ -62,8 +62,7 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
         // Another manifest says so, in the room that is held back for opens: of a log that was not
         // closed the next one has to write tables, for which there is no room at all.
         Err(error) if error.is_disk_full() && log.shared().reserve().spend() => {
-            try_renew_manifest(inner, &[])?;
-            let closed = commit(inner, &is_closed);
+            let closed = try_renew_manifest(inner, &[]).and_then(|()| commit(inner, &is_closed));
             log.shared().reserve().hold();
             closed
         }

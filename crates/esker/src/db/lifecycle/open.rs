@@ -108,7 +108,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
     if is_torn {
-        lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering))?;
+        let keep = || lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering));
+        match keep() {
+            Err(error) if error.is_disk_full() && reserve.spend() => keep().inspect_err(|_| reserve.hold())?,
+            other => other?,
+        }
     }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
@@ -135,13 +139,14 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     Ok(inner)
 }
 
-/// Of tables and of the log.
+/// Of tables, large values and the log.
 fn bytes_of_files(inner: &Inner) -> u64 {
     let of_tables = |keyspace: &Arc<KeyspaceInner>| -> u64 {
         keyspace.read_state.load().version.tables().map(|(_, table)| table.summary().file_bytes).sum()
     };
     let of_log = inner.log.as_ref().map_or(0, |log| log.held_bytes());
-    inner.all_keyspaces().iter().map(of_tables).sum::<u64>() + of_log
+    let of_blobs: u64 = inner.blobs.lengths().values().sum();
+    inner.all_keyspaces().iter().map(of_tables).sum::<u64>() + of_blobs + of_log
 }
 
 /// Steps 5 to 7.
@@ -166,17 +171,15 @@ fn begin(
             }
             let error = take_back(directory, options, blobs, (old_manifest, first_made), error)?;
             state.next_file = first_free_number(&*options.env, directory, first_made)?;
-            if maker.reserve().spend() {
-                continue;
-            }
             // The log that was closed has it all, and on a full disk deletes may be what makes
-            // room: they need the database open, and no table.
+            // room: they need the database open, and no table. What is held back is for a segment
+            // and a manifest then.
             if is_closed {
-                // For the segment, which takes less where nothing else is left.
-                maker.reserve().hold();
                 break;
             }
-            return Err(error);
+            if !maker.reserve().spend() {
+                return Err(error);
+            }
         }
     }
     keep_changes::decide(options, &mut state, &maker, &mut inherited);
@@ -195,11 +198,14 @@ fn begin(
     state.log_synced = log.position().into();
     let manifest = match prepare_manifest(directory, options, state.clone()) {
         Err(error) if error.is_disk_full() && log.shared().reserve().spend() => {
+            remover::remove_made_by_failed_open(&*options.env, directory, old_manifest, state.next_file);
             state.next_file += 1;
-            prepare_manifest(directory, options, state)?
+            prepare_manifest(directory, options, state)
         }
-        other => other?,
+        other => other,
     };
+    // Otherwise each attempt would leave one.
+    let manifest = manifest.inspect_err(|_| remover::remove_unused_segment(&*options.env, directory, &log))?;
     switch_current(&*options.env, directory)?;
     Ok((log, manifest))
 }
