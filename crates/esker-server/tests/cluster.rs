@@ -473,6 +473,24 @@ fn writes_of_a_node_are_paused() {
     cluster.finish();
 }
 
+/// The error of a command that is not admitted comes in its place among replies of the data.
+#[test]
+fn errors_come_in_their_place_in_a_pipeline() {
+    let cluster = Cluster::start(1, |_| {});
+    let mut client = cluster.client(1);
+    assert_eq!(client.line("SET a 1"), "+OK");
+    client.stream.write_all(b"GET a\r\nOBJECT FOO a\r\nMEMORY USAGE\r\nGET a\r\n").expect("the server reads");
+    let replies = [(); 4].map(|()| shown(&client.receive()));
+    let expected = [
+        "$1 1",
+        "-ERR unknown subcommand \\'FOO\\'. Try OBJECT HELP.",
+        "-ERR wrong number of arguments for \\'memory|usage\\' command",
+        "$1 1",
+    ];
+    assert_eq!(replies, expected);
+    cluster.finish();
+}
+
 /// Every command of a node is among those of COMMAND, with what clients of clusters go by.
 #[test]
 fn a_node_says_which_commands_it_has() {

@@ -21,10 +21,8 @@ const RESERVE_BYTES: u64 = 1280 << 10;
 const STEP_BYTES: u64 = 16 << 10;
 /// The length of a segment where there is no room for a longer one: several hundred deletes.
 pub(super) const SCARCE_BYTES: u64 = 32 << 10;
-/// A database with a segment of this length, or with so many bytes of files, is long enough to have
-/// a reserve.
+/// A database with a segment of this length has grown, and holds a reserve.
 pub(super) const SEGMENT_OF_GROWN_BYTES: u64 = 4 << 20;
-const GROWN_BYTES: u64 = 16 << 20;
 
 /// The reserve of a database.
 #[derive(Debug)]
@@ -44,15 +42,7 @@ impl Reserve<'_> {
         self.env.exists(&self.path).unwrap_or(false)
     }
 
-    /// Holds a reserve for a database that has grown to so many bytes, unless it is too small for
-    /// one. Of a database on a full disk it is as long as there is room for.
-    pub fn hold_for(&self, bytes: u64) {
-        if bytes >= GROWN_BYTES {
-            self.hold();
-        }
-    }
-
-    /// The same for one of any size.
+    /// Holds a reserve, as long as there is room for.
     pub fn hold(&self) {
         if self.is_held() && self.env.open(&self.path).is_ok_and(|file| file.len() >= RESERVE_BYTES) {
             return;

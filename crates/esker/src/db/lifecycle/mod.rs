@@ -9,6 +9,7 @@
 //! | `follow` | reading behind a writer in another process |
 //! | `close` | closing |
 //! | `destroy` | removing a whole database |
+//! | `held_back` | which databases hold space back for opens on a full disk |
 //! | `keep_changes` | what an open does for readers of changes |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `settings` | changing the settings of keyspaces |
@@ -23,6 +24,7 @@ pub mod drop_keyspace;
 pub mod follow;
 pub mod guarded_callbacks;
 pub mod guarded_env;
+pub mod held_back;
 pub mod keep_changes;
 pub mod keyspaces;
 pub mod open;

@@ -31,7 +31,7 @@ use crate::db::lifecycle::recovery::{
     Recovering, blobs_in_use, blobs_of_replayed, open_versions, read_state, replay_log,
 };
 use crate::db::lifecycle::recovery_flush::write_replayed;
-use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspaces};
+use crate::db::lifecycle::{guarded_callbacks, guarded_env, held_back, keep_changes, keyspaces};
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
@@ -135,18 +135,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     remover::release_segments(&inner, floor, true)?;
     forget_changes::forget(&inner, true)?;
-    reserve.hold_for(if reserved { u64::MAX } else { bytes_of_files(&inner) });
+    held_back::hold(&inner, reserved);
     Ok(inner)
-}
-
-/// Of tables, large values and the log.
-fn bytes_of_files(inner: &Inner) -> u64 {
-    let of_tables = |keyspace: &Arc<KeyspaceInner>| -> u64 {
-        keyspace.read_state.load().version.tables().map(|(_, table)| table.summary().file_bytes).sum()
-    };
-    let of_log = inner.log.as_ref().map_or(0, |log| log.held_bytes());
-    let of_blobs: u64 = inner.blobs.lengths().values().sum();
-    inner.all_keyspaces().iter().map(of_tables).sum::<u64>() + of_blobs + of_log
 }
 
 /// Steps 5 to 7.
