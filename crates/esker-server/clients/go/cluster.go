@@ -15,7 +15,7 @@ func checkCluster(ctx context.Context, r *redis.ClusterClient) {
 	// The client looks the keys of a command up in the reply to COMMAND, and where to send it.
 	commands := value(r.Command(ctx).Result())
 	same(commands["cluster"].Arity, int8(-2))
-	same(commands["raft.add"].Flags, []string{"admin"})
+	same(commands["raft.add"].Flags, []string{"admin", "no_multi"})
 	same(commands["readonly"].FirstKeyPos, int8(0))
 	same(commands["get"].FirstKeyPos, int8(1))
 	same(commands["get"].ReadOnly, true)
