@@ -927,6 +927,33 @@ fn replies_that_are_not_taken_are_limited() {
     until(&mut other, "INFO memory", |reply| reply.contains("mem_clients_normal:0"));
 }
 
+/// CLIENT NO-EVICT puts a connection last, and does not let it stop the server. Seen: all others
+/// were disconnected each second, and CLIENT KILL never executed.
+#[test]
+fn a_connection_that_is_to_stay_goes_where_it_alone_holds_too_much() {
+    const VALUE_BYTES: usize = 32 << 20;
+    let server = TestServer::with(|config| config.client_memory_bytes = 16 << 20);
+    let (mut kept, mut other) = (server.client(), server.client());
+    assert_eq!(other.call(&[&b"SETRANGE"[..], b"big", format!("{VALUE_BYTES}").as_bytes(), b"x"]), ":33554433");
+    assert_eq!(kept.line("CLIENT NO-EVICT ON"), "+OK");
+    kept.send(&["GET", "big"]);
+    until(&mut other, "INFO stats", |reply| reply.contains("evicted_clients:1"));
+    let mut reply = Vec::new();
+    let _ = kept.stream.read_to_end(&mut reply);
+    assert!(reply.len() < VALUE_BYTES);
+}
+
+/// Seen: empty requests counted as memory that is held, until nobody was read any more.
+#[test]
+fn empty_requests_hold_no_memory() {
+    let server = TestServer::with(|config| config.client_memory_bytes = 1 << 20);
+    let (mut client, mut other) = (server.client(), server.client());
+    let empty = b"\r\n*0\r\n".repeat(500_000);
+    client.stream.write_all(&empty).expect("the server reads");
+    assert_eq!([client.line("PING"), other.line("PING")], ["+PONG", "+PONG"]);
+    assert!(other.line("INFO stats").contains("evicted_clients:0"));
+}
+
 /// Requests that do not end do not pile up either.
 #[test]
 fn requests_that_do_not_end_are_limited() {

@@ -78,7 +78,7 @@ pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
 pub use db::changes::{Change, ChangeBatch, ChangeOperation, KeyspaceSettings};
-pub use db::lifecycle::follow::{FollowerLag, FollowerProgress};
+pub use db::lifecycle::follower_progress::{FollowerLag, FollowerProgress};
 pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;
 pub use db::maintenance::metrics::{METRICS, Metric, MetricKind, MetricUnit, Recorder, metric};

@@ -24,4 +24,4 @@ pub use arguments::{NO_DATABASE, NO_INTEGER, SYNTAX};
 pub use descriptions::{
     Description, KeySpan, Span, check_subcommand, describe, describe_subcommand, find_subcommand, full_name, help,
 };
-pub use table::{ADMIN, BLOCKING, COMMANDS, Command, DataFunction, FAST, Handler, NO_AUTH, READ, WRITE, find};
+pub use table::{BLOCKING, COMMANDS, Command, DataFunction, Handler, NO_AUTH, READ, WRITE, find};

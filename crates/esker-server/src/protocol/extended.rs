@@ -169,6 +169,10 @@ mod tests {
             assert_eq!(add_decimals(a.as_bytes(), b.as_bytes()), Some((sum.to_string(), true)), "{a} + {b}");
         }
         assert_eq!(add_decimals(b"a", b"1"), None);
+        // As many digits as a client sends are not worked with, decimal or not.
+        for long in ["1.", "0x1."].map(|start| format!("{start}{}", "0".repeat(100_000))) {
+            assert_eq!(add_decimals(long.as_bytes(), b"1"), None);
+        }
         assert_eq!(add_decimals(b"inf", b"1").map(|sum| sum.1), Some(false));
     }
 }

@@ -3,29 +3,29 @@
 use super::cluster_information as information;
 use super::session::Session;
 use crate::cluster::{Address, MemberChange, Node};
-use crate::commands::{ADMIN, Command, FAST, Handler};
+use crate::commands::{Command, Handler};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const fn row(name: &'static str, arity: i64, flags: u16) -> Command {
-    Command { name, arity, flags, keys: (0, 0, 0), handler: Handler::Connection }
+const fn row(name: &'static str, arity: i64) -> Command {
+    Command { name, arity, flags: 0, keys: (0, 0, 0), handler: Handler::Connection }
 }
 
 /// All of them, by name.
 pub static COMMANDS: [Command; 11] = [
-    row("asking", 1, FAST),
-    row("cluster", -2, 0),
-    row("raft.add", 3, ADMIN),
-    row("raft.hash", 1, ADMIN),
-    row("raft.init", -3, ADMIN),
-    row("raft.promote", 2, ADMIN),
-    row("raft.remove", 2, ADMIN),
-    row("raft.status", 1, FAST),
-    row("raft.transfer", 2, ADMIN),
-    row("readonly", 1, FAST),
-    row("readwrite", 1, FAST),
+    row("asking", 1),
+    row("cluster", -2),
+    row("raft.add", 3),
+    row("raft.hash", 1),
+    row("raft.init", -3),
+    row("raft.promote", 2),
+    row("raft.remove", 2),
+    row("raft.status", 1),
+    row("raft.transfer", 2),
+    row("readonly", 1),
+    row("readwrite", 1),
 ];
 
 /// The command of that name, in any case.

@@ -2,7 +2,8 @@
 
 use super::database::Db;
 use super::shared::Shared;
-use crate::db::lifecycle::follow::{self, FollowerLag, FollowerProgress, Following};
+use crate::db::lifecycle::follow::{self, Following};
+use crate::db::lifecycle::follower_progress::{FollowerLag, FollowerProgress};
 use crate::error::Result;
 use crate::options::Options;
 use parking_lot::Mutex;

@@ -183,6 +183,10 @@ fn a_power_loss_within_an_open_on_a_full_disk_loses_nothing() {
     assert!(calls > 20, "it was to begin with tables: {calls} calls");
 }
 
+fn used(env: &MemEnv) -> u64 {
+    env.files().iter().map(|path| env.file_bytes(path).unwrap().len() as u64).sum()
+}
+
 /// A database of some megabytes, closed, on a disk without room for a single byte more. `flushed`:
 /// all of it is in tables, otherwise in the log.
 fn full_to_the_last_byte(flushed: bool) -> (MemEnv, Options) {
@@ -197,7 +201,7 @@ fn full_to_the_last_byte(flushed: bool) -> (MemEnv, Options) {
         db.flush().unwrap();
         db.wait_idle().unwrap();
     }
-    env.set_capacity(Some(env.files().iter().map(|path| env.file_bytes(path).unwrap().len() as u64).sum()));
+    env.set_capacity(Some(used(&env)));
     drop(a);
     db.close().unwrap();
     let tables = made(&env).into_keys().filter(|name| name.ends_with(".table")).count();
@@ -290,6 +294,80 @@ fn a_power_loss_within_an_open_without_any_room_loses_nothing() {
         calls += 1;
     }
     assert!(calls > 10, "{calls} calls");
+}
+
+/// Seen: where a flush had found room for its table and not for all of the manifest's edit, each
+/// open failed: the table that the torn edit may have announced is kept, which takes a directory.
+#[test]
+fn an_edit_that_a_full_disk_has_torn_stops_no_open() {
+    let (env, options) = full_to_the_last_byte(true);
+    let (mut torn, mut kept) = (0, 0);
+    for room in (0..400).step_by(10) {
+        let env = env.kill();
+        env.set_capacity(None);
+        let options = options.clone().env(Arc::new(env.clone()));
+        let db = Db::open(DIRECTORY, options.clone()).unwrap();
+        let a = keyspace(&db, "a");
+        a.delete(0u32.to_be_bytes()).unwrap();
+        a.put("new", noise(100)).unwrap();
+        let before = used(&env);
+        let table_bytes = {
+            let trial = env.kill();
+            let db = Db::open(DIRECTORY, options.clone().env(Arc::new(trial.clone()))).unwrap();
+            let made: BTreeMap<_, _> = made(&trial);
+            drop(db);
+            made.iter().filter(|(name, _)| name.ends_with(".table")).map(|(_, bytes)| *bytes as u64).min().unwrap()
+        };
+        env.set_capacity(Some(before + table_bytes + room));
+        torn += u32::from(db.flush().is_err_and(|error| error.is_disk_full()));
+        drop((a, db));
+        let env = env.kill();
+        env.set_capacity(Some(used(&env)));
+        // What the directory takes of a disk, this environment does not count.
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("lost"));
+        let db = Db::open(DIRECTORY, options.env(Arc::new(faulty.clone()))).unwrap_or_else(|e| panic!("{room}: {e}"));
+        assert_eq!(keyspace(&db, "a").count(..).unwrap(), 2000, "{room}");
+        kept += faulty.fired();
+    }
+    assert!(torn > 0 && kept > 0, "{torn} torn, {kept} kept");
+}
+
+/// No manifest has room for a byte more.
+fn full_manifests() -> Rule {
+    Rule::new(Class::Append, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("MANIFEST").from_then_on()
+}
+
+/// Seen: an open that failed at its manifest left the segment with which it had begun the log, and
+/// each attempt another.
+#[test]
+fn an_open_that_fails_at_its_manifest_leaves_no_segment() {
+    let (env, options) = full_to_the_last_byte(true);
+    env.set_capacity(None);
+    let segments = || files(&env).into_keys().filter(|name| name.ends_with(".wal")).count();
+    let before = segments();
+    for _ in 0..3 {
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(full_manifests());
+        let opened = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone())));
+        assert!(opened.is_err_and(|error| error.is_disk_full()) && faulty.fired() > 0);
+        assert_eq!(segments(), before);
+    }
+    assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 2000);
+}
+
+/// Seen: a close that found no room for its last edit, and none for another manifest either, gave
+/// up what was held back.
+#[test]
+fn a_close_that_fails_holds_back_what_it_has_tried() {
+    let (env, options) = full_to_the_last_byte(true);
+    env.set_capacity(None);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone()))).unwrap();
+    faulty.add(full_manifests());
+    assert!(db.close().is_err_and(|error| error.is_disk_full()));
+    assert!(files(&env).contains_key("RESERVE"));
+    assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 2000);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::directory::segment_maker;
+use crate::db::lifecycle::follower_progress::{FollowerLag, FollowerProgress};
 use crate::db::lifecycle::keyspaces;
 use crate::db::lifecycle::open::{FoundState, read_beside_writer, read_everything};
 use crate::db::lifecycle::recovery::{Recovering, decode, open_tables};
@@ -88,63 +89,6 @@ impl Following {
     pub fn state(&self) -> &ManifestState {
         &self.state
     }
-}
-
-/// How far a follower is.
-///
-/// ```
-/// # use esker::{Db, Options, env::mem::MemEnv};
-/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
-/// # let writer = Db::open("data", options.clone())?;
-/// # writer.keyspace("names", Default::default())?;
-/// # let follower = Db::open_follower("data", options)?;
-/// # writer.existing_keyspace("names")?.put("ada", "1815")?;
-/// let progress = follower.catch_up()?;
-/// assert_eq!((progress.batches, progress.sequence), (1, writer.snapshot().sequence()));
-/// assert!(progress.at_end && progress.log_bytes > 0);
-/// # Ok::<(), esker::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FollowerProgress {
-    /// The sequence number of the last write that it has. Every write below it is there.
-    pub sequence: Sequence,
-    /// Batches that this call has read from the log.
-    pub batches: u64,
-    /// The bytes of log that they took: so far behind it was, with what came meanwhile. Not counted
-    /// are those that are read again because their table is new, and where everything had to be
-    /// read anew, what an open reads.
-    pub log_bytes: u64,
-    /// Whether it has come to the end of what the writer had written, when this call looked last.
-    /// What the writer writes afterwards is not known to it: see
-    /// [`Follower::lag`](crate::Follower::lag). False where the log goes on behind a place at which
-    /// an open would end, too, such as damage.
-    pub at_end: bool,
-}
-
-/// How far a follower is behind its writer.
-///
-/// ```
-/// # use esker::{Db, Options, env::mem::MemEnv};
-/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
-/// # let writer = Db::open("data", options.clone())?;
-/// # let names = writer.keyspace("names", Default::default())?;
-/// # let follower = Db::open_follower("data", options)?;
-/// names.put("ada", "1815")?;
-/// let lag = follower.lag()?.expect("the log is there");
-/// assert_eq!((lag.batches, lag.sequence), (1, writer.snapshot().sequence()));
-/// # Ok::<(), esker::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FollowerLag {
-    /// Batches in the log that the follower has not read.
-    pub batches: u64,
-    /// The bytes of log that they take.
-    pub log_bytes: u64,
-    /// The sequence number of the last write in them; if there are none, of the last write that the
-    /// follower has.
-    pub sequence: Sequence,
 }
 
 /// Opens a database for following.
@@ -252,17 +196,9 @@ fn last_sequence(inner: &Inner) -> Sequence {
 
 /// How far the follower is behind. None if the log from there on is gone.
 pub fn lag(inner: &Inner, following: &Following) -> Result<Option<FollowerLag>> {
-    let mut lag = FollowerLag { sequence: last_sequence(inner), ..FollowerLag::default() };
-    // One of its own: that of the follower does not move.
-    let Some(mut tail) = tail_at(inner, following.tail.position())? else { return Ok(None) };
-    let end = tail.read(None, &mut |record, _| {
-        let writes = decode(&record)?.len() as u64;
-        lag.batches += 1;
-        lag.log_bytes += record_bytes(record.payload.len());
-        lag.sequence = lag.sequence.max(record.sequence + writes.saturating_sub(1));
-        Ok(Taken::Yes)
-    })?;
-    Ok(Some(lag).filter(|_| end != End::Lost))
+    // A tail of its own: that of the follower does not move.
+    let tail = tail_at(inner, following.tail.position())?;
+    Ok(tail.map(|tail| FollowerLag::read(tail, last_sequence(inner))).transpose()?.flatten())
 }
 
 /// Makes the keyspaces that are new by the manifest known, empty.

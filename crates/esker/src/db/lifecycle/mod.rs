@@ -7,6 +7,7 @@
 //! | `recovery` | tables, and the log replayed on top of them |
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `follow` | reading behind a writer in another process |
+//! | `follower_progress` | how far a follower is, and how far behind |
 //! | `close` | closing |
 //! | `destroy` | removing a whole database |
 //! | `held_back` | which databases hold space back for opens on a full disk |
@@ -22,6 +23,7 @@ pub mod destroy;
 pub mod directory;
 pub mod drop_keyspace;
 pub mod follow;
+pub mod follower_progress;
 pub mod guarded_callbacks;
 pub mod guarded_env;
 pub mod held_back;
