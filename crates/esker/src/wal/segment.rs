@@ -3,7 +3,7 @@
 //! before the first record goes in, so that a missing header later is damage and not bad luck.
 
 use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
-use super::reserve::{Reserve, SCARCE_BYTES, SEGMENT_OF_GROWN_BYTES};
+use super::reserve::{RESERVE_BYTES, Reserve, SCARCE_BYTES};
 use crate::base::key::Sequence;
 use crate::base::sync::{AtomicBool, AtomicU64};
 use crate::env::{Env, LogFile, ReadFile};
@@ -214,10 +214,6 @@ impl SegmentMaker {
             match self.env.open_log(path, Some(length), self.mapped) {
                 // As long as it can be: each segment costs a file that is open.
                 Err(error) if error.is_disk_full() && length > least => length = (length / 2).max(least),
-                Ok(file) if length >= SEGMENT_OF_GROWN_BYTES => {
-                    self.reserve().hold();
-                    return Ok(file);
-                }
                 other => return other,
             }
         }
@@ -225,7 +221,7 @@ impl SegmentMaker {
 
     /// What the database holds back for opens on a full disk.
     pub fn reserve(&self) -> Reserve<'_> {
-        Reserve::new(&*self.env, &self.directory)
+        Reserve::new(&*self.env, &self.directory, self.smallest_bytes >= RESERVE_BYTES)
     }
 
     /// Opens an existing segment file.

@@ -3,12 +3,10 @@
 use crate::db::background::commit_version_edit::try_renew_manifest;
 use crate::db::background::flush;
 use crate::db::files::remover;
-use crate::db::lifecycle::held_back;
 use crate::db::state::inner::{Inner, Writer};
 use crate::db::write::in_place_write;
 use crate::error::Result;
 use crate::version::edit::Change;
-use crate::wal::writer::LogWriter;
 use std::sync::atomic::Ordering;
 
 /// A close leaves no more than this of the log to later opens. Each of them replays it in some
@@ -60,20 +58,11 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
         Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
         Change::Closed { segment: end.segment, offset: end.offset },
     ];
-    let closed = commit_in_room(inner, log, &is_closed);
-    if closed.is_ok() {
-        held_back::give_back_if_small(inner);
-    }
-    closed
-}
-
-/// As [`commit`]; where the disk is full, in the room that is held back for opens.
-fn commit_in_room(inner: &Inner, log: &LogWriter, is_closed: &[Change]) -> Result<()> {
-    match commit(inner, is_closed) {
+    match commit(inner, &is_closed) {
         // Another manifest says so, in the room that is held back for opens: of a log that was not
         // closed the next one has to write tables, for which there is no room at all.
         Err(error) if error.is_disk_full() && log.shared().reserve().spend() => {
-            let closed = try_renew_manifest(inner, &[]).and_then(|()| commit(inner, is_closed));
+            let closed = try_renew_manifest(inner, &[]).and_then(|()| commit(inner, &is_closed));
             log.shared().reserve().hold();
             closed
         }

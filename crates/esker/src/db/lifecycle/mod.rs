@@ -10,7 +10,6 @@
 //! | `follower_progress` | how far a follower is, and how far behind |
 //! | `close` | closing |
 //! | `destroy` | removing a whole database |
-//! | `held_back` | which databases hold space back for opens on a full disk |
 //! | `keep_changes` | what an open does for readers of changes |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `settings` | changing the settings of keyspaces |
@@ -26,7 +25,6 @@ pub mod follow;
 pub mod follower_progress;
 pub mod guarded_callbacks;
 pub mod guarded_env;
-pub mod held_back;
 pub mod keep_changes;
 pub mod keyspaces;
 pub mod open;

@@ -31,7 +31,7 @@ use crate::db::lifecycle::recovery::{
     Recovering, blobs_in_use, blobs_of_replayed, open_versions, read_state, replay_log,
 };
 use crate::db::lifecycle::recovery_flush::write_replayed;
-use crate::db::lifecycle::{guarded_callbacks, guarded_env, held_back, keep_changes, keyspaces};
+use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspaces};
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
@@ -52,7 +52,7 @@ use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, LOCK};
 use crate::version::manifest::{InForce, Manifest, prepare_current, read_current, stamp, switch_current};
-use crate::wal::reserve::Reserve;
+use crate::wal::reserve::RESERVE_BYTES;
 use crate::wal::segment::Position;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
@@ -99,8 +99,6 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
-    let reserve = Reserve::new(&*env, directory);
-    let reserved = reserve.is_held();
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
@@ -110,7 +108,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     if is_torn {
         let keep = || lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering));
         match keep() {
-            Err(error) if error.is_disk_full() && reserve.spend() => keep().inspect_err(|_| reserve.hold())?,
+            Err(error) if error.is_disk_full() && maker.reserve().spend() => {
+                keep().inspect_err(|_| maker.reserve().hold())?;
+            }
             other => other?,
         }
     }
@@ -120,8 +120,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (log, manifest) = begun.inspect_err(|_| {
         recovering.clear();
         remover::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
-        if reserved {
-            reserve.hold();
+        if old_manifest != 0 {
+            segment_maker(directory, &options).reserve().hold();
         }
     })?;
     let last_sequence = manifest.state().last_sequence;
@@ -135,7 +135,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     remover::release_segments(&inner, floor, true)?;
     forget_changes::forget(&inner, true)?;
-    held_back::hold(&inner, reserved);
+    inner.log.iter().for_each(|log| log.reserve().hold());
     Ok(inner)
 }
 
@@ -161,15 +161,18 @@ fn begin(
             }
             let error = take_back(directory, options, blobs, (old_manifest, first_made), error)?;
             state.next_file = first_free_number(&*options.env, directory, first_made)?;
+            // What is held back is for a segment and a manifest first.
+            let is_little = recovering.values().map(replayed_bytes).sum::<u64>() < RESERVE_BYTES / 4;
+            if (is_little || !is_closed) && maker.reserve().spend() {
+                continue;
+            }
             // The log that was closed has it all, and on a full disk deletes may be what makes
-            // room: they need the database open, and no table. What is held back is for a segment
-            // and a manifest then.
+            // room: they need the database open, and no table.
             if is_closed {
+                maker.reserve().hold();
                 break;
             }
-            if !maker.reserve().spend() {
-                return Err(error);
-            }
+            return Err(error);
         }
     }
     keep_changes::decide(options, &mut state, &maker, &mut inherited);
@@ -198,6 +201,11 @@ fn begin(
     let manifest = manifest.inspect_err(|_| remover::remove_unused_segment(&*options.env, directory, &log))?;
     switch_current(&*options.env, directory)?;
     Ok((log, manifest))
+}
+
+/// Bytes of what was replayed into memory.
+fn replayed_bytes(recovered: &Recovering) -> u64 {
+    recovered.immutable.iter().chain([&recovered.memtable]).map(|memtable| memtable.bytes() as u64).sum()
 }
 
 /// A manifest that `CURRENT` does not name yet, of the next number.
