@@ -333,14 +333,19 @@ impl Model {
         }
     }
 
+    /// What is there now, expired or not: a clock that steps back finds it alive again.
+    fn stored(&self) -> At {
+        At { now: 0, ..self.present() }
+    }
+
     /// Everything that a keyspace holds.
     fn contents(&self, keyspace: usize) -> After {
         let all = self.keyspaces[keyspace].versions.iter();
-        let live = all.filter_map(|(key, versions)| {
-            let version = ModelKeyspace::visible(versions, self.present())?;
+        let kept = all.filter_map(|(key, versions)| {
+            let version = ModelKeyspace::visible(versions, self.stored())?;
             Some((Arc::clone(key), Model::kept(version)?))
         });
-        After::Whole(live.collect())
+        After::Whole(kept.collect())
     }
 
     /// What the keyspaces of these writes hold now.
@@ -354,7 +359,7 @@ impl Model {
                 return (index, self.contents(index));
             }
             let keys = own().map(|write| {
-                let found = self.keyspaces[index].find(&write.key, self.present());
+                let found = self.keyspaces[index].find(&write.key, self.stored());
                 (Bytes::from(write.key.as_slice()), found.and_then(Model::kept))
             });
             (index, After::Keys(keys.collect()))
