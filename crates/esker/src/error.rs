@@ -303,6 +303,11 @@ impl Error {
         matches!(self, Error::Io { source, .. }
             if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
     }
+
+    /// Whether the cause is that a file is not there.
+    pub(crate) fn is_missing_file(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 /// `EMFILE`, which is this number on every Unix.

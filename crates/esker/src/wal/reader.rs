@@ -169,7 +169,12 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         let Some(file_number) = file_number(&name) else { continue };
         inherited.highest_number = inherited.highest_number.max(file_number);
         let path = maker.directory.join(&name);
-        let file = maker.open(&path)?;
+        let file = match maker.open(&path) {
+            // A writer removes what nothing refers to at any time. Of what is referred to, a link
+            // or the manifest tells that it is missing.
+            Err(error) if maker.read_only && error.is_missing_file() => continue,
+            opened => opened?,
+        };
         if file.len() > MAX_SEGMENT_BYTES {
             return Err(Error::corruption(path, 0, "the file is longer than a log segment can be"));
         }

@@ -13,7 +13,7 @@ use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_lin
 use super::segment::Position;
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -225,7 +225,7 @@ fn segments(maker: &SegmentMaker, at_least: u64) -> Result<BTreeMap<u64, PathBuf
 fn open(maker: &SegmentMaker, path: PathBuf) -> Result<Option<(u64, SegmentFile)>> {
     let file = match maker.open(&path) {
         Ok(file) => file,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.is_missing_file() => return Ok(None),
         Err(error) => return Err(error),
     };
     let mut header = [0; HEADER_BYTES];

@@ -123,6 +123,8 @@ impl Verifying<'_> {
             found.highest = found.highest.max(number);
             let path = self.maker.directory.join(&name);
             match self.open_one(path, &mut found) {
+                // Removed since it was listed: nothing referred to it, or that tells it is missing.
+                Err(error) if error.is_missing_file() => {}
                 // Of what a newer version has written nothing is known.
                 Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.damage(error),
                 opened => opened?,

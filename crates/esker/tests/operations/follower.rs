@@ -2,6 +2,7 @@
 //! and its snapshots never change.
 
 use crate::common::{DIRECTORY, Machine, all, keyspace, pairs, text};
+use crate::interrupting::Interrupting;
 use esker::merge::{StringAppend, UInt64Add};
 use esker::{CheckpointMode, Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
 use std::collections::BTreeMap;
@@ -369,4 +370,19 @@ fn another_database_in_its_place_is_noticed() {
         Err(Error::Corruption { .. }) => {}
         other => panic!("{other:?}"),
     }
+}
+
+/// A writer that rests removes log segments that hold nothing, without an edit of the manifest.
+#[test]
+fn a_log_segment_that_is_removed_before_it_can_be_opened_stops_no_reader() {
+    let machine = Machine::new();
+    let db = machine.open();
+    keyspace(&db, "names").put("a", "1").expect("put");
+    let env = Interrupting::new(&machine.env, |_| false, Duration::ZERO).listing("000099.wal");
+    let options = machine.options().env(Arc::new(env));
+    let follower = Db::open_follower(DIRECTORY, options.clone()).expect("open");
+    assert_eq!(contents(follower.db()), contents(&db));
+    let reader = Db::open_read_only(DIRECTORY, options.clone()).expect("open");
+    assert_eq!(contents(&reader), contents(&db));
+    Db::verify_directory(DIRECTORY, options, &mut |event| panic!("{event:?}")).expect("nothing is damaged");
 }

@@ -17,17 +17,23 @@ pub struct Interrupting {
     /// How long the work is waited for, which may itself wait for what it interrupts.
     patience: Duration,
     has_links: bool,
+    also_listed: Option<&'static str>,
     work: Arc<Mutex<Option<Work>>>,
 }
 
 impl Interrupting {
     pub fn new(env: &MemEnv, is_it: fn(&Path) -> bool, patience: Duration) -> Interrupting {
-        Interrupting { inner: env.clone(), is_it, patience, has_links: true, work: Arc::default() }
+        Interrupting { inner: env.clone(), is_it, patience, has_links: true, also_listed: None, work: Arc::default() }
     }
 
     /// Files can only be copied.
     pub fn without_links(self) -> Interrupting {
         Interrupting { has_links: false, ..self }
+    }
+
+    /// Every directory is listed with a file that is removed before it can be opened.
+    pub fn listing(self, name: &'static str) -> Interrupting {
+        Interrupting { also_listed: Some(name), ..self }
     }
 
     /// Does that then, in another thread, since an environment's own calls must not; and goes on
@@ -71,7 +77,9 @@ impl Env for Interrupting {
         self.inner.create_dir_all(directory)
     }
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.list(directory)
+        let mut names = self.inner.list(directory)?;
+        names.extend(self.also_listed.map(String::from));
+        Ok(names)
     }
     fn exists(&self, path: &Path) -> Result<bool> {
         self.inner.exists(path)

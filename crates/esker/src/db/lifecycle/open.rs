@@ -279,6 +279,9 @@ pub fn read_everything(
     // one state, and a failed read may be due to a change in progress.
     const ATTEMPTS: usize = 50;
     const PATIENCE: Duration = Duration::from_millis(10);
+    // Damage does not go away.
+    const MOST_FAILURES: usize = 5;
+    let mut failures_unchanged = 0;
     for attempt in 1.. {
         let stamp = stamp(&*options.env, directory).unwrap_or_default();
         let (result, unchanged) = match read_current(&*options.env, directory) {
@@ -299,11 +302,14 @@ pub fn read_everything(
                 let (segments, log_end) = (inherited.retired.len() as u64, end.unwrap_or_default().into());
                 return Ok((recovering, FoundState { state, manifest, stamp, segments, log_end }));
             }
-            // Damage does not go away; a writer at work is not likely to be met so often.
-            Err(error) if attempt >= if unchanged { 5 } else { ATTEMPTS } => return Err(error),
+            Err(error) if attempt >= ATTEMPTS || unchanged && failures_unchanged + 1 >= MOST_FAILURES => {
+                return Err(error);
+            }
             Ok(_) if attempt >= ATTEMPTS => break,
-            _ => std::thread::sleep(PATIENCE),
+            // Of failures in a row: one may be due to a writer at work.
+            result => failures_unchanged = if unchanged && result.is_err() { failures_unchanged + 1 } else { 0 },
         }
+        std::thread::sleep(PATIENCE);
     }
     let what = "the database changes too fast to be read beside its writer; try again, or read through the writer";
     Err(Error::Stalled { reason: what.into() })
