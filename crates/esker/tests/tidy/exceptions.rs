@@ -121,7 +121,7 @@ pub const SLEEPING_TESTS: [&str; 24] = [
 
 /// The only files with tests that look at how much time has passed. On a slow machine none of these
 /// looks makes a test fail.
-pub const TIMED_TESTS: [&str; 16] = [
+pub const TIMED_TESTS: [&str; 17] = [
     // Simulated time: what the clocks of simulated nodes show.
     "crates/esker-raft/src/tests/world.rs",
     // The limit only turns a wait for ever into a failure: 300 s.
@@ -131,6 +131,7 @@ pub const TIMED_TESTS: [&str; 16] = [
     // It measures, and nothing depends on what it finds.
     "crates/esker-raft/examples/group_commit.rs",
     "crates/esker/benches/conditional.rs",
+    "crates/esker/benches/features.rs",
     "crates/esker/src/db/write_controller/stop.rs",
     "crates/esker/src/env/os/tests.rs",
     "crates/esker/tests/history/common.rs",

@@ -1,0 +1,197 @@
+//! What the operations beyond put and get cost, each beside what a program would do without it.
+//!
+//! `cargo bench --package esker --bench features` prints microseconds per operation: the median of
+//! five rounds, in each of which all of them take turns, with the least and the greatest; a word
+//! behind the name chooses the rows that contain it. Databases are in a temporary directory, with
+//! the log, and do not sync. Rows of the same group do the same work.
+
+use esker::{ChangeRetention, Db, Keyspace, KeyspaceOptions, Options, ReverseBytewise, Ttl, WriteOptions};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+const ENTRIES: u64 = 200_000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A database in a directory of its own, which goes with it.
+struct Scratch {
+    directory: PathBuf,
+    db: Option<Db>,
+}
+
+impl Scratch {
+    fn new(options: Options) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("esker-bench-features-{}", std::process::id()));
+        let db = Db::open(&directory, options).expect("a database");
+        Scratch { directory, db: Some(db) }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("until it is dropped")
+    }
+
+    fn keyspace(&self, options: KeyspaceOptions) -> Keyspace {
+        self.db().keyspace("data", options).expect("a keyspace")
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.db().stats().wal_bytes
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.db = None;
+        std::fs::remove_dir_all(&self.directory).expect("it is there");
+    }
+}
+
+fn with_ttl() -> KeyspaceOptions {
+    KeyspaceOptions::default().ttl(Ttl::Enabled { default: None })
+}
+
+/// The keys in no order, each once.
+fn keys(entries: u64) -> impl Iterator<Item = [u8; 8]> {
+    (0..entries).map(move |at| (at.wrapping_mul(7_919) % entries).to_be_bytes())
+}
+
+fn fill(keyspace: &Keyspace, entries: u64, value: &[u8]) {
+    keys(entries).for_each(|key| keyspace.put(key, value).expect("put"));
+}
+
+/// Time per operation, and bytes of log per operation where they say something.
+type Measured = (Duration, Option<u64>);
+
+fn timed(scratch: &Scratch, operations: u64, work: impl FnOnce()) -> Measured {
+    let (bytes, begin) = (scratch.log_bytes(), Instant::now());
+    work();
+    let passed = begin.elapsed();
+    (passed / u32::try_from(operations).expect("few"), Some((scratch.log_bytes() - bytes) / operations))
+}
+
+/// The time that the caller of a drop waits, with so many entries in tables.
+fn drop_of(entries: u64) -> Measured {
+    let scratch = Scratch::new(Options::default());
+    fill(&scratch.keyspace(KeyspaceOptions::default()), entries, &[7; 100]);
+    scratch.db().compact().expect("compact");
+    let begin = Instant::now();
+    scratch.db().drop_keyspace("data").expect("drop");
+    (begin.elapsed(), None)
+}
+
+fn extended(value_bytes: usize, entries: u64, extend: fn(&Keyspace, &[u8])) -> Measured {
+    let scratch = Scratch::new(Options::default());
+    let keyspace = scratch.keyspace(with_ttl());
+    fill(&keyspace, entries, &vec![7; value_bytes]);
+    scratch.db().flush().expect("flush");
+    timed(&scratch, entries, || keys(entries).for_each(|key| extend(&keyspace, &key)))
+}
+
+fn touch(keyspace: &Keyspace, key: &[u8]) {
+    assert!(keyspace.touch(key, HOUR).expect("touch"));
+}
+
+fn get_and_put(keyspace: &Keyspace, key: &[u8]) {
+    let value = keyspace.get(key).expect("get").expect("it is there");
+    keyspace.put_with(key, value, &WriteOptions::new().ttl(HOUR)).expect("put");
+}
+
+fn walked(value_bytes: usize, entries: u64, walk: fn(&Keyspace) -> usize) -> Measured {
+    let scratch = Scratch::new(Options::default());
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    fill(&keyspace, entries, &vec![7; value_bytes]);
+    scratch.db().compact().expect("compact");
+    assert_eq!(walk(&keyspace) as u64, entries);
+    let begin = Instant::now();
+    assert_eq!(walk(&keyspace) as u64, entries);
+    (begin.elapsed() / u32::try_from(entries).expect("few"), None)
+}
+
+fn entries(keyspace: &Keyspace) -> usize {
+    keyspace.iter().map(|entry| entry.expect("entry")).filter(|(key, value)| key.len() < value.len()).count()
+}
+
+fn only_keys(keyspace: &Keyspace) -> usize {
+    keyspace.iter().keys().map(|key| key.expect("key")).filter(|key| !key.is_empty()).count()
+}
+
+fn counted(keyspace: &Keyspace) -> usize {
+    keyspace.count(..).expect("count") as usize
+}
+
+fn written(options: Options, keyspace: KeyspaceOptions) -> Measured {
+    let scratch = Scratch::new(options);
+    let keyspace = scratch.keyspace(keyspace);
+    timed(&scratch, ENTRIES, || fill(&keyspace, ENTRIES, &[7; 100]))
+}
+
+fn read(options: Options) -> Measured {
+    let scratch = Scratch::new(options);
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    fill(&keyspace, ENTRIES, &[7; 100]);
+    scratch.db().compact().expect("compact");
+    let get = |key: [u8; 8]| assert!(keyspace.get(key).expect("get").is_some());
+    keys(ENTRIES).for_each(get);
+    let begin = Instant::now();
+    keys(ENTRIES).for_each(get);
+    (begin.elapsed() / u32::try_from(ENTRIES).expect("few"), None)
+}
+
+/// Reads all changes of as many puts.
+fn changes() -> Measured {
+    let scratch = Scratch::new(Options::default().keep_changes(ChangeRetention::Bytes(1 << 30)));
+    fill(&scratch.keyspace(KeyspaceOptions::default()), ENTRIES, &[7; 100]);
+    let begin = Instant::now();
+    let batches = scratch.db().changes(1).expect("changes").inspect(|batch| assert!(batch.is_ok())).count() as u64;
+    assert!(batches >= ENTRIES, "{batches}");
+    (begin.elapsed() / u32::try_from(ENTRIES).expect("few"), None)
+}
+
+type Row = (&'static str, fn() -> Measured);
+
+const ROWS: &[Row] = &[
+    ("drop_keyspace of 1,000 entries", || drop_of(1_000)),
+    ("drop_keyspace of 1,000,000 entries", || drop_of(1_000_000)),
+    ("touch, 100 bytes", || extended(100, ENTRIES, touch)),
+    ("get and put, 100 bytes", || extended(100, ENTRIES, get_and_put)),
+    ("touch, 100,000 bytes", || extended(100_000, 2_000, touch)),
+    ("get and put, 100,000 bytes", || extended(100_000, 2_000, get_and_put)),
+    ("all entries, 100 bytes", || walked(100, ENTRIES, entries)),
+    ("all keys, 100 bytes", || walked(100, ENTRIES, only_keys)),
+    ("count, 100 bytes", || walked(100, ENTRIES, counted)),
+    ("all entries, 100,000 bytes", || walked(100_000, 2_000, entries)),
+    ("all keys, 100,000 bytes", || walked(100_000, 2_000, only_keys)),
+    ("put", || written(Options::default(), KeyspaceOptions::default())),
+    ("put, changes kept", || {
+        written(Options::default().keep_changes(ChangeRetention::Bytes(1 << 30)), KeyspaceOptions::default())
+    }),
+    ("put, latencies measured", || written(Options::default().latency_histograms(true), KeyspaceOptions::default())),
+    ("put, reverse order", || {
+        let options = Options::default().comparator(std::sync::Arc::new(ReverseBytewise));
+        written(options, KeyspaceOptions::default().comparator(ReverseBytewise))
+    }),
+    ("change read", changes),
+    ("get", || read(Options::default())),
+    ("get, latencies measured", || read(Options::default().latency_histograms(true))),
+];
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let rows: Vec<&Row> = ROWS.iter().filter(|(name, _)| name.contains(&wanted)).collect();
+    let mut taken: Vec<Vec<Measured>> = rows.iter().map(|_| Vec::new()).collect();
+    for _ in 0..ROUNDS {
+        for ((_, measure), taken) in rows.iter().zip(&mut taken) {
+            taken.push(measure());
+        }
+    }
+    println!(
+        "{:<36} {:>9} {:>9} {:>9} {:>12}",
+        "microseconds per operation", "median", "least", "greatest", "log, bytes"
+    );
+    for ((name, _), taken) in rows.iter().zip(&mut taken) {
+        taken.sort();
+        let micros = |at: usize| taken[at].0.as_nanos() as f64 / 1000.0;
+        let bytes = taken[ROUNDS / 2].1.map_or(String::new(), |bytes| bytes.to_string());
+        println!("{name:<36} {:9.3} {:9.3} {:9.3} {bytes:>12}", micros(ROUNDS / 2), micros(0), micros(ROUNDS - 1));
+    }
+}
