@@ -97,14 +97,20 @@ impl Cluster {
     }
 
     /// Copies the state of a node while it is stopped, and starts it again: the copy, and where in
-    /// it the database is. Nothing if the node does not say where its state is.
+    /// it the database is. Nothing if the node does not say where its state is, or has applied
+    /// nothing that a client wrote: no cluster begins with that.
     ///
     /// # Errors
     /// The files cannot be copied, or the node does not start.
     pub fn back_up(&mut self, number: usize) -> Result<Option<Backup>, String> {
         let place = self.site.directory.join("backup");
         let Some(node) = self.nodes.get_mut(&number) else { return Ok(None) };
-        let Outcome::Done(information) = node.client(PATIENCE).call(&["INFO", "persistence"]) else { return Ok(None) };
+        let mut client = node.reader(PATIENCE);
+        match client.call(&["DBSIZE"]) {
+            Outcome::Done(keys) if text(&keys).is_some_and(|keys| keys != "0") => {}
+            _ => return Ok(None),
+        }
+        let Outcome::Done(information) = client.call(&["INFO", "persistence"]) else { return Ok(None) };
         let information = text(&information).unwrap_or_default();
         let directory = information.lines().find_map(|line| line.strip_prefix("raft_state_directory:"));
         let state = node.data().join("state");

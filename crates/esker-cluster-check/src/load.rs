@@ -109,10 +109,7 @@ impl Load {
     /// # Errors
     /// An object cannot be read.
     pub fn finish(&mut self) -> Result<Vec<Arc<History>>, String> {
-        self.shared.is_over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            thread.join().map_err(|_| "a client panicked")?;
-        }
+        self.stop()?;
         let histories = locked(&self.shared.all).clone();
         let random = StdRng::seed_from_u64(0);
         let mut reader = Worker { number: CLIENTS, shared: Arc::clone(&self.shared), random, connected: None };
@@ -120,6 +117,22 @@ impl Load {
             reader.read_last(history)?;
         }
         Ok(histories)
+    }
+}
+
+impl Load {
+    fn stop(&mut self) -> Result<(), String> {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let ended: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
+        if ended.iter().any(Result::is_err) { Err("a client panicked".into()) } else { Ok(()) }
+    }
+}
+
+/// The next cluster has the addresses of this one: a client that went on would use its objects.
+impl Drop for Load {
+    fn drop(&mut self) {
+        // Whoever wants to know of a panic calls `finish`.
+        let _ = self.stop();
     }
 }
 
@@ -278,5 +291,18 @@ fn found(object: &Object, what: &Use, frame: &OwnedFrame, read_ms: u64) -> Optio
             Object::Lease(_) => value().map(|value| Found::Lease { value, read_ms }),
             Object::Register(_) | Object::Counter(_) => value().map(Found::Value),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_of_a_run_that_failed_end_with_it() {
+        let load = Load::start(1, Vec::new());
+        let shared = Arc::downgrade(&load.shared);
+        drop(load);
+        assert_eq!(shared.strong_count(), 0, "a client goes on");
     }
 }
