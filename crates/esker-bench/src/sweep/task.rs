@@ -297,8 +297,8 @@ fn verify(runner: &Runner<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
     })
 }
 
-/// Adds an event to the records it is about; what it says of a failure or an interrupt, if that is
-/// what it is.
+/// Adds the records of an event to `records`. Returns how the task ended, if the event is a failure
+/// or an interrupt.
 pub fn collect(event: Event, records: &mut Vec<Record>) -> Option<Ended> {
     match event {
         Event::Row(record) => records.push(*record),

@@ -161,8 +161,8 @@ struct Expansion<'a> {
 struct Point<'a> {
     chosen: Vec<(&'a Axis<'a>, &'a AxisValue)>,
     names: Names,
-    /// Where it stands in the file, if it is the first one or differs from that in one value: the
-    /// mistakes of whole sets of flags are looked for in these.
+    /// Its place in the file, if it is the first combination or differs from the first in one
+    /// value. Only these are checked for mistakes of whole sets of flags.
     differs_at: Option<Option<Range<usize>>>,
 }
 

@@ -39,8 +39,9 @@ fn note_table(inner: &Inner, table: &Table, error: &Error) {
     }
 }
 
-/// Copies blob files to the directory `target`, durably but for their names. `tables` are all that
-/// may refer to them. The caller sees to it that those which this process writes stay.
+/// Copies blob files to the directory `target`. The bytes are durable then, the names are not.
+/// `tables` are all tables that may refer to the files. The caller ensures that files which this
+/// process writes are not removed meanwhile.
 pub fn blobs(inner: &Inner, tables: &[Arc<Table>], files: &[Arc<BlobFile>], target: &Path) -> Result<()> {
     let env = &*inner.options.env;
     let mut known = inner.blobs.damaged();

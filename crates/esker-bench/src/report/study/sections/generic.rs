@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(ratio(load("fillrandom")).as_deref(), Some("0.79\u{d7}"));
         let look = Verification { entries: 500, ..Verification::default() };
         assert_eq!(ratio(Record { verification: Some(look), ..load("fillrandom") }).as_deref(), Some("1.00\u{d7}"));
-        // What adds to a database, or leaves it as it is, says nothing of it.
+        // A benchmark that adds to a database, or only reads it, has no ratio.
         for benchmark in ["overwrite", "readrandom", "queue"] {
             assert_eq!(ratio(load(benchmark)), None, "{benchmark}");
         }

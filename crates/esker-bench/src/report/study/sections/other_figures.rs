@@ -37,7 +37,7 @@ fn table(series: &OtherFigures, all: &[&Measured<'_>]) -> Table {
     table.done()
 }
 
-/// Whether it is one of the figures that the series has; times only.
+/// Whether the series has a figure of this measurement. Only times have one.
 fn is_of(series: &OtherFigures, measured: &Measured<'_>) -> bool {
     let key = &measured.key;
     !series.experiment.is_empty()
