@@ -219,9 +219,9 @@ impl Db {
         self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name().to_string()).collect()
     }
 
-    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees
-    /// are kept. All reads of a snapshot made by a callback of the database fail with
-    /// [`crate::Error::InCallback`].
+    /// A snapshot of all keyspaces as they are now. Takes one lock for a moment. The engine keeps
+    /// the versions that the snapshot sees until it is dropped. All reads of a snapshot made by a
+    /// callback of the database fail with [`crate::Error::InCallback`].
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -198,19 +198,19 @@ impl Db {
         verify::verify(&self.shared.inner, tell)
     }
 
-    /// As [`Db::verify_with`], of the database in the directory `path`, which need not open. Takes
-    /// no lock and writes nothing; a writer may be at work beside it.
+    /// As [`Db::verify_with`], for the database in the directory `path`, which need not open. Takes
+    /// no lock and writes nothing; a writer may be at work in the same directory.
     ///
-    /// A database that opens for reading is checked as by [`Db::verify_with`]. Of one that does
-    /// not, every part is gone over on its own: the manifest, each table that it names, the log,
-    /// and each large value that tables and log refer to. `tell` gets every damaged place that can
-    /// be found, and every file that cannot be read. What only damage leads to is not found: the
-    /// blocks of a table behind the first damaged one, where its index is damaged too, and the
-    /// records of a manifest behind a damaged first one. Where the manifest is damaged, tables that
-    /// it does not name are looked at, too.
+    /// If the database opens for reading, it is checked as by [`Db::verify_with`]. Otherwise each
+    /// part is checked on its own: the manifest, each table that it names, the log, and each large
+    /// value that tables and log refer to. `tell` is called with every damaged place, and with
+    /// every unreadable file. Parts that are reached through damaged ones only are not checked: the
+    /// blocks of a table after the first damaged one, if its index is damaged too, and the records
+    /// of a manifest after a damaged first one. If the manifest is damaged, tables that it does not
+    /// name are checked as well.
     ///
-    /// Takes the memory of an open of the database. What is done where that fails takes the memory
-    /// of the index of a table, and of a record of the log, at a time.
+    /// Takes the memory of an open of the database. If the open fails, takes the memory of the
+    /// index of one table, or of one record of the log, at a time.
     ///
     /// # Errors
     /// As [`Db::verify`], after all has been read: the first of what `tell` was given. `NotFound`

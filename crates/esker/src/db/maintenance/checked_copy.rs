@@ -15,8 +15,8 @@ use crate::table::Table;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of so many copies of blob files the values are checked in one pass over the tables that refer to
-/// them: as many files are open meanwhile.
+/// The number of copied blob files whose values are verified in one pass over the tables. That many
+/// files are open during the pass.
 const FILES_AT_ONCE: usize = 64;
 
 /// Writes the table to the file `to`, durably but for its name.

@@ -174,8 +174,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// What is in force, or the most of it that can be read; none where a newer version has written
-    /// it, of which nothing is known.
+    /// Reads the current manifest, or the readable part of it. `None` if a newer version of the
+    /// engine has written it.
     fn manifest(&mut self) -> Option<Found> {
         let env = Arc::clone(&self.options.env);
         let stamp = stamp(&*env, self.directory).unwrap_or_default();
