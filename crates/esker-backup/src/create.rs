@@ -12,8 +12,8 @@
 //! An object is relied on if the listing has it with the length of the file, and
 //!
 //! * a backup that exists names it, or
-//! * its upload has an intent, and the newest prune does not condemn that upload. So a create goes
-//!   on where one that was cut short has ended, and beside another one copies nothing twice that it
+//! * its upload has an intent, and the newest prune does not condemn that upload. So a create
+//!   resumes where an interrupted one ended, and beside another one copies nothing twice that it
 //!   sees.
 //!
 //! Why no prune deletes what a backup names: `prune.rs`.
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How often a create shows that it goes on.
+/// The interval at which a create shows that it is alive.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(300);
 /// How often a create begins anew after a prune has condemned its upload.
 const ATTEMPTS: usize = 5;

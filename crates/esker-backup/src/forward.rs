@@ -293,7 +293,7 @@ impl Applying<'_> {
         Ok(reached)
     }
 
-    /// The keyspaces that the backup has. Each has the number that it has in its database.
+    /// Takes the keyspaces of the backup, by their numbers in the database.
     fn take_keyspaces(&mut self, changes: &Changes, sequence: u64) -> std::result::Result<(), Failed> {
         for name in self.db.keyspaces() {
             let keyspace = self.db.existing_keyspace(&name)?;
@@ -444,7 +444,7 @@ fn bound(bound: &Bound<Slice>) -> Bound<&[u8]> {
     bound.as_ref().map(|key| &key[..])
 }
 
-/// Not that by which what was written now would expire.
+/// Sets the recorded expiry, which is not the one that a write of now would get.
 fn set_expiry(writes: &mut Batch, keyspace: &Keyspace, key: &[u8], expiry: Expiry) -> esker::Result<()> {
     match (keyspace.ttl(), expiry) {
         (Ttl::Disabled, _) => Ok(()),

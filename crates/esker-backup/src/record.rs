@@ -60,7 +60,7 @@ pub struct BackupRecord {
     pub files: Vec<FileRecord>,
 }
 
-/// A prune. Of the records before it, those count that it keeps.
+/// A prune. Of the records before it, only those in its list exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PruneRecord {
     /// The identity of the prune, so that it knows its own record.

@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PREFIX: &str = "esker-backup-source-";
 /// Behind the name of a sub-directory, of the file that is locked.
 const LOCK_SUFFIX: &str = ".lock";
-/// How often another process may remove the directory above them, which it finds empty.
+/// The number of attempts to reserve a place in a directory that another process may remove while
+/// it is empty.
 const ATTEMPTS: usize = 100;
 
 /// The sub-directories that calls of this process use.

@@ -37,7 +37,7 @@ use url::Url;
 pub struct Backup {
     /// Its number in the target; later ones have greater numbers, not always the next one.
     pub number: u64,
-    /// When it was made, by the clock of its maker.
+    /// The time of the backup, by the clock of the process that made it.
     pub time: SystemTime,
     /// The version of Esker that made it.
     pub esker_version: String,
@@ -458,20 +458,20 @@ impl Target {
         Ok(Backup::new(number, &record))
     }
 
-    /// As [`restore`](Target::restore), and goes on with the changes that a database has kept
-    /// since: up to a write, or to the last one. Without `backup` it begins with the newest one
-    /// that is not behind that write.
+    /// As [`restore`](Target::restore), and then applies the changes that a database has kept since
+    /// the backup, up to a given write or to the last one. Without `backup` the call begins with
+    /// the newest backup that is not after that write.
     ///
-    /// What the database held after that write is what the directory holds then: all keyspaces with
-    /// their names, and what expires when. Not restored is what is no change: writes without log;
-    /// what a compaction filter has removed or replaced since the backup; which tables a keyspace
-    /// of style `Fifo` has dropped; the style that a keyspace was created with, or given, behind
-    /// the backup; and the number of each write: `Restored::sequence` is that of the database. A
-    /// keyspace that was created later is there from its first write on.
+    /// The directory then holds what the database held after that write: all keyspaces, their
+    /// names, and all expiries. Not restored, because no change records them, are: writes without
+    /// log; removals and replacements by a compaction filter since the backup; tables that a
+    /// keyspace of style `Fifo` dropped; a compaction style that was set after the backup; and the
+    /// number of each write (`Restored::sequence` is that of the database). A keyspace that was
+    /// created after the backup exists from its first write on.
     ///
-    /// It takes the time of the restore, and to write each change again. Until all is done, the
-    /// files are in a directory beside it, with `.restore-forward` behind the name, which is
-    /// renamed then, and the file `.restore-forward.unfinished` is beside that.
+    /// Takes the time of the restore, and of writing each change again. Until the call is done, the
+    /// files are in a directory of the same name with `.restore-forward` behind it, which is
+    /// renamed at the end. The file `.restore-forward.unfinished` is beside it meanwhile.
     ///
     /// # Errors
     ///

@@ -1,6 +1,8 @@
 //! Backups of real databases, in directories and in memory.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use esker::env::Env;
 use esker::env::os::OsEnv;
 use esker::{CheckpointMode, Db, KeyspaceOptions, Options};
@@ -12,6 +14,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use support::Random;
 use tempfile::TempDir;
 
 #[path = "../examples/nightly_backup.rs"]
@@ -24,17 +27,6 @@ fn the_example_holds_what_it_says() {
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// Small memtables, so that there are many tables, and large values in files of their own.
 fn options() -> Options {

@@ -1,6 +1,8 @@
 //! Restores that go on behind their backup, against what the database was.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use esker::merge::{Max, StringAppend, UInt64Add};
 use esker::{ChangeRetention, Db, Expiry, Keyspace, KeyspaceOptions, ManualClock, Options, Ttl, WriteOptions};
 use esker_backup::{Create, Error, Forward, Restored, Target};
@@ -9,23 +11,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use support::Random;
 
 const START_MS: u64 = 1_700_000_000_000;
 
 /// Everything: of each keyspace its order, operator and time to live, and its pairs with their
 /// expiry.
 type Contents = BTreeMap<String, (String, BTreeMap<Vec<u8>, (Vec<u8>, Expiry)>)>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
 
 fn options(clock: &Arc<ManualClock>) -> Options {
     Options::default()

@@ -1,38 +1,24 @@
 //! `esker bench`: the command line, the engines in turn, the outputs, the exit code.
 
 use crate::engine::{Description, EngineKind, registry};
+use crate::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, exit_code};
 use crate::flags::config::Config;
 use crate::flags::{Given, table};
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{LineFile, complain, csv::COLUMNS, say, text};
+use crate::interrupt::Interrupt;
+use crate::output::{LineFile, check_writable, complain, say, text};
 use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
+use crate::report::records::COLUMNS;
+use crate::report::render::csv::line;
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
 use crate::workload::{self, BENCHMARKS};
 use clap::error::ErrorKind;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
 use std::time::Instant;
-
-/// Everything went well.
-pub const EXIT_OK: i32 = 0;
-/// A benchmark or an engine failed, or a benchmark's name is unknown.
-pub const EXIT_FAILED: i32 = 1;
-/// The command line is wrong.
-pub const EXIT_USAGE: i32 = 2;
-
-/// The exit code of a run that may have been interrupted, and may have had a problem.
-pub fn exit_code(interrupted: bool, problem: bool) -> i32 {
-    match (interrupted, problem) {
-        (true, _) => EXIT_INTERRUPTED,
-        (false, true) => EXIT_FAILED,
-        (false, false) => EXIT_OK,
-    }
-}
 
 const ABOUT: &str = "Measures Esker and other key-value engines with the benchmarks of db_bench.";
 
@@ -127,7 +113,7 @@ impl<'a> Bench<'a> {
         let problem = !unknown.is_empty();
         let json_file = LineFile::create(config.json.as_deref())?;
         let mut csv_file = LineFile::create(config.csv.as_deref())?;
-        csv_file.csv(COLUMNS.header())?;
+        csv_file.line(line(COLUMNS.header()).trim_end())?;
         if let Some(path) = &config.html {
             check_writable(path)?;
         }
@@ -241,8 +227,10 @@ impl<'a> Bench<'a> {
                 if !details.is_empty() {
                     say(self.out, &details);
                 }
-                if let Err(problem) =
-                    self.json_file.json(&record).and_then(|()| self.csv_file.csv(COLUMNS.row(&record)))
+                if let Err(problem) = self
+                    .json_file
+                    .json(&record)
+                    .and_then(|()| self.csv_file.line(line(COLUMNS.row(&record)).trim_end()))
                 {
                     eprintln!("esker bench: {problem}");
                     self.problem = true;
@@ -273,13 +261,6 @@ impl<'a> Bench<'a> {
         }
         exit_code(self.interrupted, problem)
     }
-}
-
-/// Whether a file that is written at the end can be written at all: better to learn that at the
-/// start.
-pub fn check_writable(path: &Path) -> Result<(), String> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// One line that names every unknown benchmark, with the nearest that exists.

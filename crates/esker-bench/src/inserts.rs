@@ -20,7 +20,7 @@ pub struct Inserts {
 pub struct Chosen {
     /// Its number.
     pub number: u64,
-    /// Whether it was inserted, and must be there; else it is one of those that were loaded.
+    /// Whether the key was inserted by the benchmark, and must be found; otherwise it was loaded.
     pub inserted: bool,
 }
 

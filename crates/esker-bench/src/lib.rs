@@ -4,6 +4,7 @@
 pub mod bench;
 mod directory;
 pub mod engine;
+mod exit;
 mod expiries;
 pub mod filled;
 pub mod flags;
@@ -29,9 +30,9 @@ mod schedule;
 mod shuffle;
 mod stats;
 pub mod study;
-pub mod study_report;
 mod survivors;
 pub mod sweep;
+mod text;
 mod threads;
 mod times;
 mod values;
@@ -42,8 +43,8 @@ pub mod workload;
 mod zipfian;
 
 pub use bench::bench_main;
+pub use report::study::report_main;
 pub use study::study_main;
-pub use study_report::report_main;
 pub use sweep::sweep_main;
 
 /// Every engine of this build: the registry's, the reference engine, and the bare device.

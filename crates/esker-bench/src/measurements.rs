@@ -3,8 +3,8 @@
 
 use crate::engine::ENGINES;
 use crate::record::Record;
-use crate::study::fairness::{Violation, violations};
-use crate::study::grid::{Cell, StudyRun};
+use crate::sweep::fairness::{Violation, violations};
+use crate::sweep::grid::{Cell, StudyRun};
 use std::collections::BTreeSet;
 
 /// One row of a run, with the cell it was made in.

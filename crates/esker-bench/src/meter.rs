@@ -291,8 +291,8 @@ impl<'a, C: Clock> Meter<'a, C> {
         self.times.ops
     }
 
-    /// Takes the time since `since`, when the thread's operations were done, out of its time: what
-    /// it did then was a check of them.
+    /// Subtracts the time since `since`, at which the thread's operations were done, from its time:
+    /// after that it only checked them.
     pub fn leave_out_since(&mut self, since: Instant) {
         self.left_out += self.clock.now() - since;
     }

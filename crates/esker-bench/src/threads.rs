@@ -39,8 +39,8 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// How the threads of a benchmark start together. Nothing is ever sent: who receives waits until
-/// every thread has dropped its sender, however it came to that.
+/// Starts the threads of a benchmark together. Nothing is sent: the receiver waits until every
+/// thread has dropped its sender, by getting ready or by a panic.
 struct Start<'a> {
     ready: Sender<()>,
     go: &'a OnceLock<()>,
@@ -102,8 +102,8 @@ impl From<Times> for CrewResult {
     }
 }
 
-/// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads
-/// were made before in this run.
+/// The random seed of thread `index` of a benchmark, if the run created `created` threads before
+/// it.
 pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u32) -> u64 {
     match generation {
         KeyGeneration::LevelDb => base + created + u64::from(index) + 1,

@@ -118,8 +118,8 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Whether operation number `done` (from 0) is still to be done. Where operations start at
-    /// fixed times, it is that time then.
+    /// Whether operation number `done` (from 0) is still to be done. If operations start at fixed
+    /// times, returns once this one is due.
     #[inline]
     pub fn goes_on(&mut self, done: u64) -> bool {
         done < self.job.ops && self.meter.starts()

@@ -6,8 +6,8 @@
 
 use esker_bench::interrupt::Interrupt;
 use esker_bench::record::Record;
-use esker_bench::study::child::perform_in;
-use esker_bench::study::task::{Ended, Event, Step, Task, collect};
+use esker_bench::sweep::child::perform_in;
+use esker_bench::sweep::task::{Ended, Event, Step, Task, collect};
 use std::process::Command;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@
 
 use esker_bench::engine::{Compression, Durability, EngineOptions};
 use esker_bench::record::{Host, Record, Verification};
-use esker_bench::study::fairness::{Violation, violations};
-use esker_bench::study::grid::{Cell, Finished};
-use esker_bench::study::task::{Step, Task};
+use esker_bench::sweep::fairness::{Violation, violations};
+use esker_bench::sweep::grid::{Cell, Finished};
+use esker_bench::sweep::task::{Step, Task};
 
 const ENGINES: [&str; 3] = ["esker", "leveldb", "rocksdb"];
 

@@ -5,8 +5,8 @@
 use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
-use esker_bench::study::task::{Step, Task};
+use esker_bench::sweep::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
+use esker_bench::sweep::task::{Step, Task};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -4,9 +4,9 @@
 
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::fairness;
-use esker_bench::study::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use esker_bench::study::planned::Planned;
+use esker_bench::sweep::fairness;
+use esker_bench::sweep::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use std::collections::BTreeSet;
 
 fn made(text: &str, engines: &[&str]) -> Plan {

@@ -5,8 +5,8 @@
 use clap::Parser;
 use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::study::grid::Execution;
 use esker_bench::study::scale::{Arguments, main};
+use esker_bench::sweep::grid::Execution;
 use std::path::Path;
 
 #[derive(Parser)]

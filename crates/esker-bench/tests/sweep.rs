@@ -49,7 +49,7 @@ const GOOD: &str = "engines = [\"esker\"]\n\
                     [[process]]\n\
                     benchmarks = [\"readseq\"]\n";
 
-fn read(text: &str) -> Result<esker_bench::study::grid::Plan, String> {
+fn read(text: &str) -> Result<esker_bench::sweep::grid::Plan, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.toml");
     std::fs::write(&path, text).unwrap();

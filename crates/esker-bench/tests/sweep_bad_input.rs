@@ -8,7 +8,7 @@ use esker_bench::engine::{
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::grid::{Execution, RunDirectory};
+use esker_bench::sweep::grid::{Execution, RunDirectory};
 use esker_bench::sweep::sweep_with;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};

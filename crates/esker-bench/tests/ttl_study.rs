@@ -5,8 +5,8 @@
 use clap::Parser;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::judgement::{Verdict, judge, judge_engines};
+use esker_bench::report::study::load_runs;
 use esker_bench::study::ttl::{Arguments, main};
-use esker_bench::study_report::load_runs;
 use std::path::Path;
 
 #[derive(Parser)]

@@ -11,7 +11,7 @@ use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::record::{Record, Verification};
 use esker_bench::reference;
-use esker_bench::study::task::{Step, Surroundings, Task, collect};
+use esker_bench::sweep::task::{Step, Surroundings, Task, collect};
 use esker_bench::verify::content::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,11 +3,11 @@
 //! Commit number i is a function of the seed and i alone, so the parent can tell the contents after
 //! any number of commits without having heard more from the child than numbers. The child reports
 //! each acknowledged commit by one write to a pipe, which outlives it. Meanwhile the parent follows
-//! the database, through all kills: what it has read is at each moment the contents after some
-//! number of commits, never fewer than before, and after the kill what the next open finds.
+//! the database through all kills. At each moment it reads the contents after some number of
+//! commits, never fewer than before, and after a kill those that the next open finds.
 //!
-//! Some commits are followed by the drop of a keyspace, before they are reported: the last one that
-//! is found may have come to that or not.
+//! After some commits the child drops a keyspace before it reports them. For the last commit that
+//! is found, that drop may be done or not.
 
 use crate::Checked;
 use crate::model::{Change, Model, Operator, Ttl, Write};

@@ -1,5 +1,5 @@
-//! The option sets that the same operations must give the same answers under, sensible ones and
-//! absurd ones.
+//! Option sets, sensible and absurd ones. The same operations must return the same results under
+//! each of them.
 
 use crate::orders::with_comparators;
 use esker::{Compression, Options, ReadMode, WalMode};

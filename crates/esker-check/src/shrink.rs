@@ -58,9 +58,8 @@ pub fn simplify<T: Clone>(
     current
 }
 
-/// At most about `most` numbers below `limit`, spread evenly, without those that are left out for
-/// want of time; those like `number` come first: itself, and what is as far from the end as it may
-/// have become when something before it was dropped.
+/// About `most` numbers below `limit`, spread evenly. First come `number` itself, and the numbers
+/// that it may have become after an earlier item was dropped.
 pub fn nearby(number: u64, limit: u64, most: u64) -> Vec<u64> {
     let stride = limit.div_ceil(most.max(1)).max(1);
     let near = (number.saturating_sub(4)..=number + 4).chain(limit.saturating_sub(8)..limit);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
-/// What has arrived, in a slot. Files are received one after the other; each is written as it
-/// comes, and never in memory as a whole.
+/// Receives a snapshot into a slot, one file after the other. A chunk is written as it arrives; no
+/// file is in memory as a whole.
 pub(crate) struct Incoming {
     env: Arc<dyn Env>,
     slot: Arc<Slot>,
@@ -35,12 +35,12 @@ fn sync(env: &dyn Env, path: &Path) -> Result<()> {
 }
 
 impl Incoming {
-    /// Begins to receive, or goes on with what the slot holds already: files that are there whole,
-    /// as their hashes say, are made durable. Others are removed.
+    /// Begins to receive, or resumes with the files that the slot holds already. A file whose hash
+    /// is that of the manifest is made durable; any other is removed.
     pub fn begin(env: Arc<dyn Env>, slot: Arc<Slot>, manifest: SnapshotManifest) -> Result<Incoming> {
         manifest.check()?;
         let mut complete = vec![false; manifest.files().len()];
-        // A copy of the state by a program that knows files alone has no empty directories.
+        // The directory of an empty slot is missing after a copy by a tool that copies files alone.
         if !env.exists(slot.path())? {
             create_directory(&*env, slot.path())?;
         }
@@ -151,7 +151,8 @@ impl Incoming {
         }
         let synced = self.env.sync_dir(self.slot.path());
         if synced.is_err() {
-            // Which names a second one would make durable is unknown: the files are made anew.
+            // A second sync of the directory may miss names that the failed one lost: all files are
+            // received again.
             self.complete.fill(false);
         }
         synced?;

@@ -22,7 +22,7 @@ struct Cache {
 }
 
 impl Cache {
-    /// Filled with all there is, as of one moment; what comes later comes through the feed.
+    /// Fills the cache from a snapshot. Later changes come through the feed.
     fn fill(db: &Db, keyspace: &Keyspace) -> esker::Result<Cache> {
         let snapshot = db.snapshot();
         let mut prices = BTreeMap::new();

@@ -122,13 +122,13 @@ pub enum Error {
         /// What was expected of its encoding, and what was found.
         what: String,
     },
-    /// The changes that were requested are not kept any more. What reads them begins with a
-    /// snapshot of the keyspaces, and goes on from the number behind it.
+    /// The requested changes are not kept any more. Read a snapshot of the keyspaces instead, and
+    /// then the changes from the number after it.
     Gone {
         /// The first write whose changes are kept.
         oldest: u64,
     },
-    /// A read beside a writer met one that changes the files faster than they can be read.
+    /// A read failed beside a writer that changes the files faster than the read follows.
     Stalled {
         /// What has happened, and what to do about it.
         reason: String,

@@ -1,5 +1,5 @@
-//! The command line of `esker bench`: clap's, behind what brings the spellings of db_bench, which
-//! has them from gflags, into clap's own.
+//! The command line of `esker bench`. Flags may have the spellings of gflags, as those of db_bench
+//! do; they are normalised to clap's spelling first.
 //!
 //! ```text
 //! argument = ("--" | "-") name "=" value      any flag
@@ -22,8 +22,8 @@ pub struct Given {
     pub warnings: Vec<String>,
 }
 
-/// The arguments with each flag written as `--name=value`. What is no flag of the table stays as it
-/// is, for clap to complain about.
+/// Writes each flag of the table as `--name=value`. Any other argument stays unchanged, so that
+/// clap reports it.
 fn normalized(arguments: &[String]) -> Vec<String> {
     let mut plain = Vec::new();
     let mut rest = arguments.iter();

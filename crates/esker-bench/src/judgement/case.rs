@@ -5,8 +5,8 @@ use super::verdict::{Judgement, Verdict};
 use crate::measurements::{Measurements, Query};
 use crate::published::Hypothesis;
 use crate::record::Record;
-use crate::report::number::three_digits as number;
 use crate::stats::{bootstrap_of_medians, bootstrap_ratio_interval, median};
+use crate::text::number::three_digits as number;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 

@@ -5,9 +5,9 @@ use super::case::{Case, held, micros};
 use super::verdict::{Judgement, Verdict};
 use crate::published::{DATA, GRID_MIB, Grid};
 use crate::record::Record;
-use crate::report::number::{shown, three_digits as number};
-use crate::report::words::listed;
 use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
+use crate::text::number::{shown, three_digits as number};
+use crate::text::words::listed;
 use std::collections::BTreeSet;
 
 const SEED: u32 = 301;

@@ -9,9 +9,9 @@
 
 use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held, micros};
 use super::verdict::{Judgement, Verdict};
-use crate::report::number::three_digits as number;
-use crate::report::words::listed;
 use crate::stats::median;
+use crate::text::number::three_digits as number;
+use crate::text::words::listed;
 
 const BUFFERS: [&str; 2] = ["2", "32"];
 const EXPERIMENT: &str = "why";

@@ -10,7 +10,7 @@
 //! judged by their 25 cells.
 //!
 //! Rows of a failed cell count as missing, and so do rows whose own lookups contradict them. Other
-//! broken rules of fairness ([`crate::study::fairness`]) are told in the sentence of every claim
+//! broken rules of fairness ([`crate::sweep::fairness`]) are told in the sentence of every claim
 //! that such a row counts for. Figures of different sizes (`num`) are never set against each other.
 //!
 //! Beside the rows of the studies' own experiments, one is expected that only judgement needs:
@@ -24,13 +24,14 @@ mod memtable;
 mod missing_keys;
 mod rmw;
 mod ttl;
+pub mod ttl_rows;
 mod verdict;
 
 pub use verdict::{Judgement, SURVIVORS, Verdict};
 
 use crate::measurements::Measurements;
 use crate::published::DATA;
-use crate::study::grid::StudyRun;
+use crate::sweep::grid::StudyRun;
 use case::Case;
 use leveldb_2011::{device, ranking, ratios, work};
 use memtable::{AFTER_FILLRANDOM, AFTER_FILLSEQ, FILLRANDOM, FILLSEQ};

@@ -3,9 +3,9 @@
 use super::case::{Case, NO_RATIO, Ratio, all, common_size, held, micros, rates};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
-use crate::report::number::{shown, three_digits as number};
-use crate::report::words::{counted, listed};
 use crate::stats::median;
+use crate::text::number::{shown, three_digits as number};
+use crate::text::words::{counted, listed};
 use std::collections::BTreeSet;
 
 const UPDATE: &str = "updaterandom";

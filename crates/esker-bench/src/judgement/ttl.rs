@@ -1,10 +1,10 @@
-//! Time to live: TTL-1 to TTL-3, from what `esker study ttl` keeps (`study::ttl::kept`).
+//! Time to live: TTL-1 to TTL-3, from what `esker study ttl` keeps (`judgement::ttl_rows`).
 
 use super::case::{Case, held};
 use super::verdict::{Judgement, Verdict};
+use crate::judgement::ttl_rows::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
 use crate::record::Record;
-use crate::report::number::three_digits as number;
-use crate::study::ttl::kept::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
+use crate::text::number::three_digits as number;
 
 /// What is said of an engine that nothing of this was measured of.
 pub fn not_measured(case: &Case<'_>, why: &str) -> Judgement {

@@ -1,10 +1,8 @@
 //! Where rows go as they finish: text, JSON lines, CSV. Each row is flushed, so an interrupted run
 //! loses none.
 
-pub mod csv;
 pub mod text;
 
-use crate::report::render::csv::line;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,21 +21,23 @@ impl LineFile {
     }
 
     /// Writes one line. The error is one line.
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    pub fn line(&mut self, line: &str) -> Result<(), String> {
         let Some((path, file)) = &mut self.0 else { return Ok(()) };
         let written = file.write_all(format!("{line}\n").as_bytes());
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
-    }
-
-    /// Writes one line of CSV. The error is one line.
-    pub fn csv(&mut self, fields: impl IntoIterator<Item = String>) -> Result<(), String> {
-        self.line(line(fields).trim_end())
     }
 
     /// Writes one line of JSON. The error is one line.
     pub fn json(&mut self, line: &impl Serialize) -> Result<(), String> {
         self.line(&serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?)
     }
+}
+
+/// Whether a file that is written at the end can be written at all: better to learn that at the
+/// start.
+pub fn check_writable(path: &Path) -> Result<(), String> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// Says what is wrong with what was requested of a command, or with what it did. Returns `code`,

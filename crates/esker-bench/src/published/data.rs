@@ -135,8 +135,8 @@ pub struct GoldenFound {
     pub found: u64,
 }
 
-/// Figures by the authors of a document that it does not have itself: other pages of theirs, or
-/// other editions of it. They show what a setting did elsewhere; no claim is judged by them.
+/// Figures by the authors of a document, from their other pages or from another edition. They show
+/// what a setting did elsewhere; no claim is judged by them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherFigures {
     /// The study beside whose report they stand.

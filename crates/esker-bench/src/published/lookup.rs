@@ -9,7 +9,7 @@ use crate::engine::registry;
 use crate::measurements::{Measurements, Query, Row};
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, median};
-use crate::study::grid::StudyRun;
+use crate::sweep::grid::StudyRun;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

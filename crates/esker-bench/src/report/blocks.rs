@@ -239,7 +239,7 @@ pub enum Look {
 impl Field {
     /// The field for a figure that was not taken.
     pub fn absent() -> Field {
-        Field { look: Look::Quiet, ..super::number::ABSENT.into() }
+        Field { look: Look::Quiet, ..crate::text::number::ABSENT.into() }
     }
 
     /// A text with a look.

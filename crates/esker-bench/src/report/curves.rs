@@ -4,10 +4,10 @@ use super::blocks::Plot;
 use super::engine_style::{Style, display_name, listed};
 use super::groups::Group;
 use super::measured::Measured;
-use super::number;
 use super::plot::{Axis, Curve, draw};
 use crate::record::Record;
 use crate::stats::median;
+use crate::text::number;
 
 /// The tail is plotted to one operation in this many.
 const RAREST: f64 = 1e6;

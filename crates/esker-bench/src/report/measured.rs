@@ -2,10 +2,10 @@
 
 use super::blocks::{Bar, Whose};
 use super::engine_style::{display_name, rank};
-use super::number;
 use crate::engine::Durability;
 use crate::record::Record;
 use crate::stats;
+use crate::text::number;
 use crate::workload;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,27 +1,27 @@
-//! The one report: what is to be said in blocks, renderers that write blocks as HTML, Markdown,
-//! text or CSV, and the report of a run.
+//! Reports: one set of blocks, one renderer for each form, and a module for each kind of report.
 //!
-//! Hops, from records to page:
+//! From records to a page:
 //!
-//! 1. `measured` holds the repetitions of one measurement; `groups` collects those of one row and
-//!    thread count, and works out every ratio.
-//! 2. `run` says everything about a run in `blocks`; `crate::study_report` does so for kept
-//!    studies, the scoreboard for its tables. `curves` and `plot` draw latency and throughput over
-//!    time as inline SVG.
-//! 3. `render` writes blocks. The HTML page shows itself without any request to the network.
-//! 4. `engine_style`, `number` and `words` are what all of them share: names and colours, figures
-//!    as text, and lists as people write them.
+//! 1. `measured` holds the repetitions of one measurement. `groups` collects the measurements of
+//!    one row and thread count, and computes every ratio.
+//! 2. A kind of report makes `blocks`: `run` from one invocation, `scoreboard` from its rows,
+//!    `study` from kept studies. `curves` and `plot` draw latency and throughput over time as
+//!    inline SVG.
+//! 3. `render` writes blocks as HTML, Markdown or text, and the fields of records as CSV
+//!    (`records`). The HTML page shows itself without any request to the network.
+//! 4. `engine_style` has the names and colours of engines; `crate::text` writes figures and lists.
 
 pub(crate) mod blocks;
 mod curves;
 pub(crate) mod engine_style;
 pub(crate) mod groups;
 pub(crate) mod measured;
-pub(crate) mod number;
 mod plot;
+pub(crate) mod records;
 pub(crate) mod render;
 mod run;
-pub(crate) mod words;
+pub(crate) mod scoreboard;
+pub mod study;
 
 use crate::record::Run;
 use std::path::Path;

@@ -1,24 +1,18 @@
 //! Studies: fixed experiments over several engines, from one command each.
 
-pub mod child;
 pub mod compare;
-pub mod fairness;
-pub mod grid;
-mod memory;
-pub(crate) mod plan;
 pub mod planned;
 pub mod scale;
 pub mod scoreboard;
-pub mod task;
 pub mod ttl;
 
-use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::exit::explain;
 use crate::interrupt::Interrupt;
-use crate::output::complain;
 use crate::survivors;
-use clap::error::{Error, ErrorKind};
+use crate::sweep::child;
+use crate::sweep::grid::Execution;
+use clap::error::Error;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use grid::Execution;
 use planned::Planned;
 
 /// Fixed experiments that put engines side by side.
@@ -90,19 +84,4 @@ pub fn study_main(args: &[String]) -> i32 {
 fn explain_study(error: &Error, args: &[String], studies: &[String]) -> i32 {
     let study = args.first().filter(|name| studies.contains(name));
     explain(error, &study.map_or("study".to_owned(), |name| format!("study {name}")))
-}
-
-/// Help goes to standard output with code 0; a mistake is one line on standard error with code 2.
-pub fn explain(error: &Error, command: &str) -> i32 {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let _ = error.print();
-            EXIT_OK
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            EXIT_USAGE
-        }
-        _ => complain(command, &esker_usage::summary(&error.to_string(), &format!("esker {command}")), EXIT_USAGE),
-    }
 }

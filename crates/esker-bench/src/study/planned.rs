@@ -1,10 +1,10 @@
 //! The studies that are plans and nothing else: a command line from the options of the plan, and
 //! its cells. One more study is one more file in `crates/esker-bench/studies`, named here.
 
-use super::grid::{Execution, GridArguments, Plan, run_study};
-use super::plan::{OptionKind, OptionTable, PlanText, Wanted};
-use crate::bench::EXIT_USAGE;
+use crate::exit::EXIT_USAGE;
 use crate::output::complain;
+use crate::sweep::grid::{Execution, GridArguments, Plan, run_study};
+use crate::sweep::plan::{OptionKind, OptionTable, PlanText, Wanted};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::Path;

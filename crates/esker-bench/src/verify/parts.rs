@@ -26,8 +26,8 @@ pub fn part_size(keys: u64) -> usize {
     usize::try_from(keys).unwrap_or(usize::MAX).div_ceil(processors).max(1)
 }
 
-/// Does `work` on every part at the same time; whether none of them was interrupted, which is what
-/// `work` answers.
+/// Runs `work` on all parts at the same time. True if every call returns true, which means that it
+/// was not interrupted.
 pub fn on_each<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) -> Result<bool> + Sync) -> Result<bool> {
     let work = &work;
     thread::scope(|scope| {

@@ -85,7 +85,7 @@ fn explain(checking: &Checking<'_>, first: u64, keys: &mut [Key], found: &[u64])
             }
             for ((key, found), last) in keys.iter_mut().zip(found).zip(&mut last) {
                 if *last != ABSENT {
-                    // What benchmarks before this one wrote to the key, this one has replaced.
+                    // This benchmark has replaced what earlier ones wrote to the key.
                     let explained = key.again && key.explained || last == found;
                     *key = Key { written: true, explained, again: true };
                     *last = ABSENT;

@@ -121,7 +121,7 @@ fn check(browser: &mut Browser, name: &str, html: &str, highest: u64) -> Look {
 #[test]
 fn the_report_of_studies_is_readable() {
     let Some(mut browser) = browser("browser-studies.log") else { return };
-    let look = check(&mut browser, "studies", &esker_bench::study_report::render_html(&studies::all()), HIGHEST);
+    let look = check(&mut browser, "studies", &esker_bench::report::study::render_html(&studies::all()), HIGHEST);
     assert!(look.count("charts") > 30 && look.count("marks") > 400, "{}", look.seen);
     assert!(look.count("colours") > 10, "the heat maps have {} colours", look.count("colours"));
 }
@@ -142,7 +142,7 @@ fn the_reports_of_kept_studies_are_readable() {
         }
         let page = target("kept.html");
         let arguments = [path.to_str().unwrap(), "--html", page.to_str().unwrap()].map(str::to_string);
-        assert_eq!(esker_bench::study_report::report_with(&arguments, &mut Vec::new()), 0, "{name}");
+        assert_eq!(esker_bench::report::study::report_with(&arguments, &mut Vec::new()), 0, "{name}");
         let html = std::fs::read_to_string(page).unwrap();
         // The rest of the picture takes longer than everything else together.
         let look = check(&mut browser, name.trim_end_matches(".jsonl"), &html, WINDOW);
@@ -179,7 +179,7 @@ fn the_comparison_of_two_runs_is_readable() {
     keep("now.jsonl", 1.3);
     let (now, then, page) = (path("now.jsonl"), path("then.jsonl"), path("page.html"));
     let arguments = [now.as_str(), "--against", &then, "--html", &page].map(str::to_string);
-    let code = esker_bench::study_report::report_with(&arguments, &mut Vec::new());
+    let code = esker_bench::report::study::report_with(&arguments, &mut Vec::new());
     assert_eq!(code, 1, "gets are slower");
     check(&mut browser, "against", &std::fs::read_to_string(page).unwrap(), HIGHEST);
 }

@@ -7,7 +7,7 @@ use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::judge;
 use esker_bench::published;
 use esker_bench::record::Verification;
-use esker_bench::study::grid::{Finished, StudyRun};
+use esker_bench::sweep::grid::{Finished, StudyRun};
 
 /// The study with the cells that updated changed.
 fn with_updates(change: impl Fn(&mut Finished, usize)) -> StudyRun {

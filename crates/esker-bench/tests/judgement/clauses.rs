@@ -6,7 +6,7 @@ use crate::synthetic::{self, Builder, Place, World};
 use esker_bench::judgement::Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere};
 use esker_bench::judgement::{Judgement, judge};
 use esker_bench::record::Record;
-use esker_bench::study::grid::StudyRun;
+use esker_bench::sweep::grid::StudyRun;
 
 fn judged(run: StudyRun, id: &str, engine: &str) -> Judgement {
     of(&judge(&[run]), id, engine).clone()

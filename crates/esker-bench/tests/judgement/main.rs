@@ -12,7 +12,7 @@ use Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere, Re
 use esker_bench::judgement::{Judgement, Verdict, judge, judge_engines};
 use esker_bench::published;
 use esker_bench::random::LehmerRandom;
-use esker_bench::study::grid::StudyRun;
+use esker_bench::sweep::grid::StudyRun;
 use std::collections::BTreeSet;
 use synthetic::{Builder, Place, World, runs};
 

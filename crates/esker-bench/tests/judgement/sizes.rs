@@ -4,7 +4,7 @@ use crate::of;
 use crate::synthetic::{self, World};
 use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::{Judgement, judge};
-use esker_bench::study::grid::{Finished, StudyRun};
+use esker_bench::sweep::grid::{Finished, StudyRun};
 
 const SMALL: u64 = 5_000_000;
 

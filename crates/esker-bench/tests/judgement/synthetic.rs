@@ -2,10 +2,10 @@
 //! everything that was claimed is the other way round; in the flat one nothing makes a difference.
 
 use esker_bench::judgement::SURVIVORS;
+use esker_bench::judgement::ttl_rows;
 use esker_bench::published;
 use esker_bench::record::{Host, Record};
-use esker_bench::study::grid::{Cell, Finished, StudyRun};
-use esker_bench::study::ttl::kept;
+use esker_bench::sweep::grid::{Cell, Finished, StudyRun};
 use std::collections::BTreeMap;
 
 pub const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
@@ -274,12 +274,12 @@ pub fn ttl(world: World) -> StudyRun {
     let mut builder = Builder::new("ttl");
     let good = world == World::AsPublished;
     for (row, ops, found) in [
-        (kept::FOUND_BEFORE, 100, if good { 100 } else { 63 }),
-        (kept::FOUND_AFTER, 100, if good { 0 } else { 100 }),
-        (kept::SIZE_BEFORE, 1, 134_217_728),
-        (kept::SIZE_AFTER, 1, if good { 0 } else { 134_217_729 }),
+        (ttl_rows::FOUND_BEFORE, 100, if good { 100 } else { 63 }),
+        (ttl_rows::FOUND_AFTER, 100, if good { 0 } else { 100 }),
+        (ttl_rows::SIZE_BEFORE, 1, 134_217_728),
+        (ttl_rows::SIZE_AFTER, 1, if good { 0 } else { 134_217_729 }),
     ] {
-        let place = Place { experiment: kept::EXPERIMENT, engine: "esker", variables: &[], row };
+        let place = Place { experiment: ttl_rows::EXPERIMENT, engine: "esker", variables: &[], row };
         builder.add(&place, 1, 1.0, |record| {
             record.ops = ops;
             record.found = Some(found);

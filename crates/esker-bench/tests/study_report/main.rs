@@ -9,8 +9,8 @@ mod synthetic;
 
 use esker_bench::published::DATA;
 use esker_bench::record::Record;
-use esker_bench::study::grid::{Finished, Plan, RunDirectory, StudyRun};
-use esker_bench::study_report::{render_csv, render_html, render_markdown, report_with};
+use esker_bench::report::study::{load_runs, render_csv, render_html, render_markdown, report_with};
+use esker_bench::sweep::grid::{Finished, Plan, RunDirectory, StudyRun};
 use markup::{check, text};
 use std::path::Path;
 
@@ -31,12 +31,13 @@ fn keep(run: &StudyRun, path: &Path) {
     }
 }
 
-/// What is kept in doc/results can be shown again, and what times to live cost and claim is judged
-/// from it.
+/// A report of each kept study can be made again: the kept page, byte for byte. The study of times
+/// to live is judged from its lines.
 #[test]
 fn every_kept_study_can_be_reported() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/results");
     let (mut studies, mut paths) = (Vec::new(), Vec::new());
+    let mut pages = 0;
     for entry in std::fs::read_dir(results).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -47,6 +48,11 @@ fn every_kept_study_can_be_reported() {
         let (code, page) = report(&[path.to_str().unwrap()]);
         assert_eq!(code, 0, "{name}: {page}");
         assert!(page.contains("## Conditions"), "{name}");
+        if let Ok(kept) = std::fs::read_to_string(path.with_extension("html")) {
+            let again = render_html(&load_runs(std::slice::from_ref(&path)).unwrap());
+            assert!(again == kept, "{name}: the page made of it is not the one beside it");
+            pages += 1;
+        }
         if name.contains("-ttl") {
             for claim in ["TTL-1", "TTL-2", "TTL-3"] {
                 let judged = |line: &str| line.contains(claim) && line.contains("HELD");
@@ -56,6 +62,7 @@ fn every_kept_study_can_be_reported() {
         studies.push(name);
         paths.push(path.to_string_lossy().into_owned());
     }
+    assert!(pages > 0, "no page is kept");
     // Together they have a figure of ours beside each published one.
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let (code, page) = report(&paths);

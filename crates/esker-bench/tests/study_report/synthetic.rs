@@ -2,7 +2,7 @@
 
 use esker_bench::engine::{Durability, ENGINES};
 use esker_bench::record::{Host, Percentiles, Record, SCHEMA_VERSION};
-use esker_bench::study::grid::{Cell, Finished, StudyRun};
+use esker_bench::sweep::grid::{Cell, Finished, StudyRun};
 
 pub const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
 

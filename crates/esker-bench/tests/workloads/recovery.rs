@@ -7,7 +7,7 @@ use esker_bench::interrupt::Interrupt;
 use esker_bench::process::Consumption;
 use esker_bench::progress::Display;
 use esker_bench::reference;
-use esker_bench::study::task::{Step, Surroundings, Task, collect};
+use esker_bench::sweep::task::{Step, Surroundings, Task, collect};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};

@@ -2,9 +2,9 @@
 
 use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::study::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use esker_bench::study::planned::Planned;
-use esker_bench::study::task::Task;
+use esker_bench::sweep::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
+use esker_bench::sweep::task::Task;
 use esker_bench::workload;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -43,8 +43,8 @@ impl OpenIterator {
         }
     }
 
-    /// Takes from both ends; false if the iterator met the failure that it had to meet, and is of
-    /// no more use.
+    /// Takes from both ends. False if the iterator returned the failure that was due, which ends
+    /// it.
     pub fn step(&mut self, ends: &[bool]) -> Checked<bool> {
         for &front in ends {
             if self.take(front)?.is_some() {
@@ -78,8 +78,7 @@ impl OpenCursor {
         OpenCursor { cursor, entries, order, position: None }
     }
 
-    /// Moves and compares; false if the cursor met the failure that it had to meet, and is of no
-    /// more use.
+    /// Moves and compares. False if the cursor returned the failure that was due, which ends it.
     pub fn walk(&mut self, moves: &[Move]) -> Checked<bool> {
         for step in moves {
             if !self.step(step).map_err(|what| format!("at {step:?}: {what}"))? {

@@ -48,8 +48,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Passes on what went well; counts what failed for want of descriptors; anything else is a
-    /// finding.
+    /// Passes on a success, and counts a failure that a lack of descriptors explains. Any other
+    /// failure is a finding.
     fn judge<T>(&mut self, call: &str, outcome: esker::Result<T>) -> Checked<Option<T>> {
         match outcome {
             Ok(value) => Ok(Some(value)),

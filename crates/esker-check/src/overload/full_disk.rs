@@ -56,7 +56,7 @@ fn mount(directory: &Path) -> Checked<()> {
 struct Ballast(PathBuf);
 
 impl Ballast {
-    /// Grows it by so many bytes, or by all there is room for.
+    /// Grows the file by `bytes`, or by as many as the disk has room for.
     fn grow(&self, bytes: usize) -> Checked<()> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
         let mut file = File::options().append(true).create(true).open(&self.0).map_err(failed)?;
@@ -118,7 +118,7 @@ impl Round<'_> {
         Ok((db, keyspace))
     }
 
-    /// A write, or a flush now and then, that may fail for want of space only.
+    /// A write, and now and then a flush. It may fail only because the disk is full.
     fn try_write(&mut self, db: &Db, keyspace: &Keyspace) -> Checked<bool> {
         let outcome = self
             .writer

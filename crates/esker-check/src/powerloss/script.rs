@@ -1,8 +1,9 @@
-//! What scripts are made of: the keyspaces, the steps, and how the present contents are a model.
+//! Scripts of the power-loss harness: their keyspaces, their steps, and the model of the contents
+//! after each step.
 //!
-//! Every batch and every transaction also puts its number under one key, so that every state of the
-//! model is unlike every other and a recovered database says itself how many commits it holds.
-//! Other writes go without: they test their calls.
+//! Every batch and every transaction also puts its number under one key. No two states of the model
+//! are equal then, and a recovered database shows how many commits it holds. Other writes do not
+//! put a number: they test their own calls.
 
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
 use crate::orders::{in_order, order_of};
@@ -164,8 +165,8 @@ pub struct Script {
     pub steps: Vec<Step>,
 }
 
-/// What the drop of a keyspace does to what is in it: a write that nothing before it is missing
-/// below, once it is there.
+/// The drop of a keyspace as a write to its contents: once it is recovered, every write before it
+/// is.
 pub fn dropping(keyspace: usize) -> Vec<Write> {
     vec![Write::delete_range(keyspace, Bound::Unbounded, Bound::Unbounded)]
 }

@@ -272,8 +272,8 @@ impl Specimen {
     fn least_before_edits(&self, at: usize) -> usize {
         match self.end {
             End::Closed | End::Dropped => self.count,
-            // Of an ingest that was cut off before a manifest of its own held it, and so before it
-            // was reported as done, the edit can be all there is.
+            // An ingest that was cut off before its manifest edit was reported may have left
+            // nothing but that edit.
             End::Killed => self.progress.acknowledged,
             End::PowerLost => {
                 let number = self.in_force.number;

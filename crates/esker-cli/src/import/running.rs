@@ -7,7 +7,7 @@ use esker::Db;
 use esker_bench::import::{Place, Source};
 use std::time::Instant;
 
-/// What an import has come to.
+/// How an import ended.
 enum End {
     /// So many pairs are copied; there are more.
     Unfinished(u64),

@@ -17,8 +17,8 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Node {
-    /// As of which entry a read is linearizable, if this node leads: a majority has confirmed that
-    /// it does.
+    /// The entry from which on a read is linearizable, if this node leads and a majority has
+    /// confirmed it.
     pub async fn read_index_here(&self) -> ReadIndex {
         if self.planted.has(Fault::DeposedReads) && self.leader().is_some_and(|leader| leader.is_here) {
             return ReadIndex::At(self.database().applied().0.map_or(0, |id| id.index()));
@@ -30,7 +30,7 @@ impl Node {
         }
     }
 
-    /// As of which entry a read is linearizable, by the leader that this node knows.
+    /// The entry from which on a read is linearizable, asked of the leader that this node knows.
     pub async fn read_index(&self) -> ReadIndex {
         let Some(leader) = self.leader() else { return ReadIndex::NotLeader("no leader is known".into()) };
         if leader.is_here {

@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Whether the node has shown to this leader that it is there, since that moment.
+    /// Whether the node has answered this leader since that moment.
     fn is_alive(&self, id: u64, since: Instant) -> bool {
         let metrics = self.metrics();
         let last = metrics.heartbeat.as_ref().and_then(|nodes| nodes.get(&id)).copied().flatten();

@@ -30,7 +30,7 @@ struct State {
     notify: Arc<Notify>,
     /// The keys that it was told of since it began to try.
     told: Vec<Place>,
-    /// Those that it was told of before that, while it has not found them empty.
+    /// Places of earlier notices that were not found empty yet.
     tried: Vec<Place>,
 }
 

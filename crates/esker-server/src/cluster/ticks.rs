@@ -1,5 +1,5 @@
-//! Lets time go on while nothing is written: the leader puts an entry with its time into the log
-//! when something expires, and now and then before, so that clients see how long it has yet.
+//! Advances the cluster's time while nothing is written. The leader appends an entry with its time
+//! when a key expires, and at intervals before that, so that the TTL that clients read decreases.
 
 use super::commands::SWEPT;
 use super::node::Node;
@@ -52,9 +52,9 @@ pub async fn run(node: Arc<Node>) {
     }
 }
 
-/// Whether time is to go on from `time_ms`, where the first key expires at `first_ms`: when that is
-/// due, and before that in steps of a tenth of what is left, or [`LONGEST_MS`] at most. So much may
-/// TTL be too long.
+/// Whether the time is to advance from `time_ms`: when the first key expires, at `first_ms`, and
+/// before that in steps of a tenth of the time left, at most [`LONGEST_MS`]. The TTL that a client
+/// reads may be too long by one step.
 fn wants_entry(first_ms: Option<u64>, time_ms: u64, now_ms: u64) -> bool {
     first_ms.is_some_and(|first_ms| {
         let step_ms = (first_ms.saturating_sub(time_ms) / 10).min(LONGEST_MS);

@@ -278,7 +278,7 @@ fn too_many<T>() -> Outcome<T> {
     Failure::refused(format!("ERR the reply would be longer than {DRAWN_BYTES_MAX} bytes; ask for fewer"))
 }
 
-/// Draws `count` members, any of them as often as it comes.
+/// Draws `count` members with replacement.
 ///
 /// # Errors
 /// A draw of more than [`DRAWN_BYTES_MAX`] is refused; those of the engine.

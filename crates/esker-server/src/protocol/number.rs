@@ -83,7 +83,7 @@ impl Hexadecimal {
 
     /// The nearest number of the format.
     fn double(&self) -> f64 {
-        /// So many bits are taken as they are; of what follows it counts only whether it is 0.
+        /// The mantissa has this many bits; of the digits after them only whether all are 0 counts.
         const FULL: u64 = 1 << 59;
         let (mut mantissa, mut exponent, mut has_rest) = (0u64, self.exponent, false);
         for digit in &self.digits {

@@ -197,7 +197,7 @@ fn list(session: &Session, options: &[Bytes]) -> Reply {
     Reply::Verbatim(chosen.iter().map(|client| line(client)).collect())
 }
 
-/// Whether clients of that type are those that there are; `None` if there is no such type.
+/// Whether the server has clients of that type; `None` if the type is unknown.
 fn is_ordinary(kind: &[u8]) -> Option<bool> {
     let kinds = [("normal", true), ("master", false), ("replica", false), ("slave", false), ("pubsub", false)];
     kinds.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name.as_bytes())).map(|(_, is_ordinary)| *is_ordinary)

@@ -143,8 +143,8 @@ impl ClientMemory {
         }
     }
 
-    /// Whether it has been full for long. Of all that ask, one is told so, and then again after as
-    /// long: all clients are looked at.
+    /// Whether the memory has been full for too long. Only one caller gets the answer, and again
+    /// one after the same period: it checks all clients.
     pub fn take_overdue(&self, now_ms: u64) -> bool {
         let since_ms = self.full_since_ms.load(Ordering::Relaxed);
         let is_overdue = since_ms > 0 && now_ms.saturating_sub(since_ms) >= PATIENCE.as_millis() as u64;
@@ -164,7 +164,7 @@ impl ClientMemory {
         freed.as_mut().enable();
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let _waiting = Waiting(&self.waiting);
-        // What was freed before this one counted as waiting has told it nothing.
+        // Memory that was freed before this client counted as waiting has not woken it.
         if is_held_up(self) {
             freed.await;
         }

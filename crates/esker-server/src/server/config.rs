@@ -1,4 +1,4 @@
-//! How a server is set up, and what of it can change while it runs.
+//! The settings of a server, and those of them that can change while it runs.
 
 use crate::cluster::ClusterConfig;
 use crate::store::Thresholds;

@@ -1,6 +1,6 @@
 //! File descriptors: each client takes one, and so do the files of the engine.
 
-/// What is kept for the engine and the listeners, if there are as many again for clients.
+/// Descriptors kept for the engine and the listeners, if at least as many remain for clients.
 const KEPT: u64 = 1024;
 
 /// How many clients a process with so many descriptors serves.
@@ -9,9 +9,9 @@ fn clients_within(descriptors: u64, wanted: usize) -> usize {
     usize::try_from(descriptors - kept).unwrap_or(usize::MAX).clamp(1, wanted.max(1))
 }
 
-/// Raises the limit of the process to what so many clients take, as far as the system lets it, and
-/// returns how many clients it is enough for. One that is accepted without a descriptor left for
-/// the engine would be one too many: then a flush fails, and with it every write.
+/// Raises the descriptor limit of the process to what `wanted` clients need, as far as the system
+/// permits, and returns the number of clients that the limit suffices for. The limit keeps some
+/// descriptors for the engine: without one a flush fails, and then every write.
 #[cfg(unix)]
 pub fn limit_clients(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -290,7 +290,7 @@ fn join_cluster(
 pub fn run(mut config: Config) -> Result<(), ServerError> {
     config.max_clients = limit_clients(config.max_clients);
     let server = Server::open(config)?;
-    // Who reads that the server is ready may end it at once, and it ends as it should.
+    // Before the announcement: a program that reads it may send a signal at once.
     let signals = server.signals()?;
     server.announce();
     let waited = server.wait_for(signals);

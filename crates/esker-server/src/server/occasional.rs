@@ -1,4 +1,4 @@
-//! Lines of the log that others can cause as often as they like.
+//! Limits the rate of log lines that clients can cause at will.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -101,7 +101,7 @@ pub struct Client {
     pub id: u64,
     /// Where it comes from.
     pub address: SocketAddr,
-    /// Where it has come to.
+    /// The address of the server that it connected to.
     pub local_address: SocketAddr,
     /// When it came, in milliseconds since the epoch.
     pub connected_ms: u64,

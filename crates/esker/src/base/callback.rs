@@ -32,8 +32,8 @@ pub fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
 
 /// No database.
 const NONE: Database = Database(0);
-/// Callbacks of several databases, one called from the other: whatever the number, it may be one of
-/// them.
+/// The mark of a thread that is in callbacks of several databases, one called from the other. Any
+/// database may be among them.
 const SEVERAL: Database = Database(u64::MAX);
 
 /// The callbacks under way in a thread.

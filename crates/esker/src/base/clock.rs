@@ -44,7 +44,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that shows what it is set to.
+/// A clock that is set by calls.
 ///
 /// ```
 /// use esker::{Clock, ManualClock, Options};

@@ -18,9 +18,10 @@ pub const REVERSE_BYTEWISE: &str = "reverse-bytewise";
 /// * `compare(a, b)` is `Equal` if and only if `a == b`, and the reverse of `compare(b, a)`;
 /// * if `a` comes before `b` and `b` before `c`, then `a` comes before `c`.
 ///
-/// A comparator that breaks this makes reads and writes of its keyspace wrong: keys may not be
-/// found, and may be met twice. Nothing else is harmed: other keyspaces, and whether the database
-/// opens. What is noticed of it is counted in [`crate::KeyspaceStats::comparator_faults`].
+/// A comparator that breaks these laws makes reads and writes of its keyspace wrong: a key may not
+/// be found, or may be returned twice. Other keyspaces are not affected, and the database still
+/// opens. [`crate::KeyspaceStats::comparator_faults`] counts the violations that the engine
+/// detects.
 ///
 /// It is called from any thread, any number of times, also with locks of the database held. A
 /// panic in it counts as a fault, and the two keys are compared as bytes. What it may do with the

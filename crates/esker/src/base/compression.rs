@@ -180,7 +180,7 @@ pub fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     memory.get_mut(..bytes).unwrap_or_default()
 }
 
-/// A block that is decompressed as far as it is read; with zstd, all of it at once.
+/// A block that is decompressed only as far as it is read. With zstd it is decompressed as a whole.
 pub struct Partly<'a> {
     packed: &'a [u8],
     /// For the block, with room behind its end.

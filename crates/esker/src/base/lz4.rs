@@ -39,8 +39,9 @@ pub fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
     Some(progress.to)
 }
 
-/// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all.
-/// Bytes behind it are not read, and may be damaged. `None` also if all was there before.
+/// As [`decode`], but continues at `progress` and stops once the output has `until` bytes, or all.
+/// Input after that place is not read, and may be damaged. Returns `None` also if the output was
+/// complete before.
 #[inline(always)]
 pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
     let end = output.len().checked_sub(SLACK_BYTES)?;

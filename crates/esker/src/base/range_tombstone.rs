@@ -39,9 +39,9 @@ impl Fragment {
     }
 }
 
-/// The range of keys around one in which the answer of [`RangeTombstones::stretch`] is the same.
+/// The range of keys around one in which the answer of [`RangeTombstones::cover_span`] is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch<'a> {
+pub struct CoverSpan<'a> {
     /// The first key.
     pub start: &'a [u8],
     /// The first key behind; empty if there is none.
@@ -152,14 +152,14 @@ impl RangeTombstones {
     }
 
     /// As `cover`, with the keys around `key` that have the same answer.
-    pub fn stretch(&self, key: &[u8], max_sequence: Sequence) -> Stretch<'_> {
+    pub fn cover_span(&self, key: &[u8], max_sequence: Sequence) -> CoverSpan<'_> {
         let begun = self.begun(key);
         let before = begun.checked_sub(1).and_then(|at| self.fragments.get(at));
         match before {
             Some(fragment) if self.order.is_before_end(key, &fragment.end) => {
-                Stretch { start: &fragment.start, end: &fragment.end, cover: fragment.newest(max_sequence) }
+                CoverSpan { start: &fragment.start, end: &fragment.end, cover: fragment.newest(max_sequence) }
             }
-            _ => Stretch {
+            _ => CoverSpan {
                 start: before.map_or(&[], |fragment| &fragment.end),
                 end: self.fragments.get(begun).map_or(&[], |fragment| &fragment.start),
                 cover: 0,

@@ -39,14 +39,11 @@ fn check(set: &RangeTombstones, model: &Model, seed: u64) {
         for max_sequence in [1, 4, 9, MAX_SEQUENCE] {
             let expected = cover(model, &key, max_sequence);
             assert_eq!(set.cover(&key, max_sequence), expected, "seed {seed}, key {key:?} up to {max_sequence}");
-            let stretch = set.stretch(&key, max_sequence);
-            assert_eq!(stretch.cover, expected, "seed {seed}");
-            assert!(
-                stretch.start <= key.as_slice() && KeyOrder::Bytewise.is_before_end(&key, stretch.end),
-                "seed {seed}"
-            );
+            let span = set.cover_span(&key, max_sequence);
+            assert_eq!(span.cover, expected, "seed {seed}");
+            assert!(span.start <= key.as_slice() && KeyOrder::Bytewise.is_before_end(&key, span.end), "seed {seed}");
             for other in all_keys() {
-                if stretch.start <= other.as_slice() && KeyOrder::Bytewise.is_before_end(&other, stretch.end) {
+                if span.start <= other.as_slice() && KeyOrder::Bytewise.is_before_end(&other, span.end) {
                     assert_eq!(cover(model, &other, max_sequence), expected, "seed {seed}");
                 }
             }

@@ -1,9 +1,9 @@
 //! The appends of one background job, which are made durable together at its end. A job compresses
 //! values; a write does not take the time.
 //!
-//! It begins in the file where the last job ended, which has no other writer meanwhile: many small
-//! jobs do not make as many small files. Only a job that runs beside others has files of its own:
-//! what it has written into one of theirs could go with it before any table refers to it.
+//! A job begins in the file where the last job ended, so that many small jobs do not make as many
+//! small files. That file has no other writer meanwhile. A job that runs beside others writes files
+//! of its own: the others could remove a shared file before any table refers to the new values.
 
 use super::file::BlobFile;
 use super::format::Values;

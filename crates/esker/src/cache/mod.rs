@@ -85,15 +85,15 @@ impl<T: Weigh> Cache<T> {
     }
 
     /// Evicts until `has_room`; false if that fails: with nothing left to evict, or after as many
-    /// values that readers hold as `in_vain` allows.
-    fn make_room(&self, ring: &mut Ring<T>, most_in_vain: u32, has_room: impl Fn() -> bool) -> bool {
-        let mut in_vain = 0;
+    /// values that readers hold as `most_pinned` allows.
+    fn make_room(&self, ring: &mut Ring<T>, most_pinned: u32, has_room: impl Fn() -> bool) -> bool {
+        let mut pinned = 0;
         while !has_room() {
             let used = self.shared.used_bytes();
-            if in_vain == most_in_vain || !ring.evict() {
+            if pinned == most_pinned || !ring.evict() {
                 return false;
             }
-            in_vain = if self.shared.used_bytes() < used { 0 } else { in_vain + 1 };
+            pinned = if self.shared.used_bytes() < used { 0 } else { pinned + 1 };
         }
         true
     }

@@ -117,10 +117,10 @@ impl Changes {
         self.reader.position()
     }
 
-    /// What the keyspace with that number was behind the write `sequence`: its name, the order of
-    /// its keys, its merge operator, its time to live. None if it is not known: it was dropped
-    /// before the changes that are kept, or there never was one. What it was when it was created is
-    /// taken for what it was before that.
+    /// The settings of a keyspace after the write `sequence`: its name, the order of its keys, its
+    /// merge operator, its time to live. `None` if they are unknown: the keyspace was dropped
+    /// before the oldest change that is kept, or never existed. For a write before its creation,
+    /// returns the settings at its creation.
     ///
     /// Costs a look at the manifest.
     ///

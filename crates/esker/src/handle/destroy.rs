@@ -7,11 +7,12 @@ use crate::options::Options;
 use std::path::Path;
 
 impl Db {
-    /// Removes the database in a directory, with all that is in it. The directory stays, empty; so
-    /// do files that the engine has not made, and the directory `lost` of a repair. Where there is
-    /// none, nothing happens. Of the options only the environment matters.
+    /// Removes the database in a directory. The directory itself stays, and so do files that are
+    /// not of the engine and the sub-directory `lost` of a repair. Does nothing if the directory
+    /// has no database. Only the environment of the options is used.
     ///
-    /// One that is cut short leaves what opens as no database; the same call removes the rest.
+    /// A call that is cut short leaves a directory that does not open as a database. The same call
+    /// then removes the rest.
     ///
     /// # Errors
     /// `Locked` if it is open; `InvalidArgument` if the files are not certainly those of a database

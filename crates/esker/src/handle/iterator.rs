@@ -221,11 +221,11 @@ impl DoubleEndedIterator for Keys {
     }
 }
 
-/// A position among the keys of one moment. It lends the key and the value it is at, so that
-/// scanning copies nothing that need not be.
+/// A cursor over the keys of one moment. It lends the key and the value at its position, so that a
+/// scan copies nothing.
 ///
-/// It begins at no key; a seek or a step that finds none leaves it there, and steps from there do
-/// nothing.
+/// A new cursor has no position. A seek or a step that finds no key leaves it without one, and a
+/// step without a position does nothing.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -10,6 +10,7 @@ mod expiry;
 mod follower;
 mod iterator;
 mod keyspace;
+mod maintenance;
 mod range_delete;
 mod read;
 mod settings;

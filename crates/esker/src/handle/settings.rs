@@ -1,4 +1,4 @@
-//! What can be changed of a keyspace while it is in use: its settings and its name.
+//! Changes the settings and the name of a keyspace that is in use.
 
 use super::keyspace::Keyspace;
 use crate::base::expiry::Ttl;
@@ -8,11 +8,11 @@ use crate::merge_operator::MergeOperator;
 use std::sync::Arc;
 
 impl Keyspace {
-    /// From now on entries can expire, after this time by default: of a keyspace that was created
-    /// without a time to live, or with another default. What was written before keeps the expiry
-    /// that it has, or has none; so do writes that began before, and operations in batches and
-    /// transactions that were added before. Durable when it returns: the manifest is written anew,
-    /// and synced. Waits for a flush or compaction that is under way.
+    /// Sets the default time to live of the keyspace. Entries can expire from now on, also if the
+    /// keyspace was created without a time to live. Entries written before keep the expiry that
+    /// they have, or have none; so do writes that began before, and operations that were added to
+    /// batches and transactions before. The change is durable when the call returns: it writes and
+    /// syncs a new manifest. Waits for a flush or compaction that is under way.
     ///
     /// Where nothing could expire before, and the keyspace has a merge operator, its operands are
     /// folded first, as by [`Keyspace::set_merge_operator`].

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) inner: Arc<Inner>,
-    /// What a follower knows of the files of its writer.
+    /// The state of a follower: the files of its writer that it knows.
     pub(super) following: Option<Arc<Mutex<Following>>>,
     /// The background thread, if there is one.
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,

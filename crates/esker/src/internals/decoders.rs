@@ -144,8 +144,8 @@ pub fn zstd(bytes: &[u8]) {
     let _ = Walk::new(Codec::Zstd).end(bytes);
 }
 
-/// Applies what an edit says as far as it is possible. The state that comes of it is that which its
-/// snapshot makes.
+/// Applies an edit as far as it is valid. The snapshot of the resulting state must decode to the
+/// same state.
 pub fn manifest_edit(bytes: &[u8]) {
     let Ok(changes) = edit::decode(bytes) else { return };
     let mut encoded = Vec::new();

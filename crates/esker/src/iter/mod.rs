@@ -76,9 +76,9 @@ pub trait Cursor {
     #[inline]
     fn step_plain(&mut self, _backward: bool) {}
 
-    /// Whether the bytes borrowed from the current entry, and the answers of the other calls that
-    /// return no `Result`, are valid: an error if they lie in a mapping and a page of it could not
-    /// be had. Every other step checks that itself, for its entry and for the one before.
+    /// Fails if the bytes borrowed from the current entry, or the answers of calls that return no
+    /// `Result`, came from a mapping with an unavailable page. Every step but `step_plain` checks
+    /// this itself, for its entry and for the one before.
     fn intact(&self) -> Result<()> {
         Ok(())
     }

@@ -55,13 +55,13 @@ impl Covers {
         let mut cover = 0;
         let (mut start, mut end): (&[u8], &[u8]) = (&[], &[]);
         for set in &self.sets {
-            let stretch = set.stretch(key, self.sequence);
-            cover = cover.max(stretch.cover);
-            if self.order.less(start, stretch.start) {
-                start = stretch.start;
+            let span = set.cover_span(key, self.sequence);
+            cover = cover.max(span.cover);
+            if self.order.less(start, span.start) {
+                start = span.start;
             }
-            if self.order.compare_ends(stretch.end, end).is_lt() {
-                end = stretch.end;
+            if self.order.compare_ends(span.end, end).is_lt() {
+                end = span.end;
             }
         }
         self.cover = cover;

@@ -72,7 +72,7 @@ pub fn compact(
 fn compact_part(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
-    (options, cuts): (&OutputOptions<'_>, &OutputSplitter),
+    (options, splitter): (&OutputOptions<'_>, &OutputSplitter),
     part: &Part,
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<(Vec<Arc<Table>>, Retained)> {
@@ -80,7 +80,7 @@ fn compact_part(
     // An empty end is behind every key.
     let (start, end) = (part.start.as_deref().unwrap_or_default(), part.end.as_deref().unwrap_or_default());
     let tombstones = if *part == Part::default() { tombstones } else { tombstones.clip(start, end) };
-    let mut output = Output::new(options, rules.reduce(&tombstones), cuts);
+    let mut output = Output::new(options, rules.reduce(&tombstones), splitter);
     let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect(), &options.order);
     let load_large = &|reference: &[u8]| options.large.load(reference);
     // Entries are many to a pause; large values among them may be long.

@@ -21,7 +21,7 @@ pub struct CompactionInputs {
     /// what goes into it.
     oldest: u64,
     /// Where its tables end.
-    pub cuts: OutputSplitter,
+    pub splitter: OutputSplitter,
     /// Tables of the inputs that become part of the result as they are, each with the run that it
     /// was in.
     pub kept: Vec<(u64, Arc<Table>)>,
@@ -56,12 +56,12 @@ impl CompactionInputs {
         let into_last = oldest + 1 == version.runs.len();
         let newest = inputs.first().map_or(run, |run| run.id);
         let bytes = inputs.iter().map(|run| run.bytes()).sum();
-        let cuts = match plan {
+        let splitter = match plan {
             Plan::Merge { .. } if !into_last => OutputSplitter::above_last(version, bytes),
             _ => OutputSplitter::default(),
         };
         let oldest = version.runs.get(oldest)?.id;
-        Some(CompactionInputs { inputs, run, into_last, newest, oldest, cuts, kept: Vec::new() })
+        Some(CompactionInputs { inputs, run, into_last, newest, oldest, splitter, kept: Vec::new() })
     }
 
     /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it:
@@ -89,9 +89,9 @@ impl CompactionInputs {
             }
         }
         self.inputs = inputs;
-        self.cuts.kept = kept.iter().map(|(_, table)| table.summary().smallest_key.clone()).collect();
+        self.splitter.kept = kept.iter().map(|(_, table)| table.summary().smallest_key.clone()).collect();
         if let Some((_, table)) = kept.first() {
-            table.order().sort(&mut self.cuts.kept, |key| key);
+            table.order().sort(&mut self.splitter.kept, |key| key);
         }
         self.kept = kept;
     }

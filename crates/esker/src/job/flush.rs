@@ -25,8 +25,8 @@ pub fn flush(
     pause: &mut dyn FnMut(),
 ) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
-    let cuts = OutputSplitter::default();
-    let mut output = Output::new(options, rules.reduce(&tombstones), &cuts);
+    let splitter = OutputSplitter::default();
+    let mut output = Output::new(options, rules.reduce(&tombstones), &splitter);
     let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
     let pause = &mut || {

@@ -54,7 +54,7 @@ pub struct Output<'a> {
     current: Option<TableBuilder>,
     buffers: Buffers,
     finished: Vec<TableSummary>,
-    cuts: Passage<'a>,
+    splitter: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
     /// Blob files that no other output appends to meanwhile: the parts of a divided compaction
@@ -70,15 +70,19 @@ const COPIED_BETWEEN_PAUSES: u64 = 8 << 20;
 impl<'a> Output<'a> {
     /// For tables that also hold the range tombstones. Each gets what lies before the first key of
     /// the next, so that they do not overlap.
-    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a OutputSplitter) -> Output<'a> {
+    pub fn new(
+        options: &'a OutputOptions<'a>,
+        tombstones: RangeTombstones,
+        splitter: &'a OutputSplitter,
+    ) -> Output<'a> {
         let blobs = BlobWriter::new(options.large.store, options.large.one_by_one);
-        let cuts = Passage::new(cuts, options.target_file_bytes, &options.order);
+        let splitter = Passage::new(splitter, options.target_file_bytes, &options.order);
         Output {
             options,
             current: None,
             buffers: Buffers::default(),
             finished: Vec::new(),
-            cuts,
+            splitter,
             tombstones,
             blobs,
             copied_before: 0,
@@ -116,9 +120,9 @@ impl<'a> Output<'a> {
     fn add_entry(&mut self, entry: Entry<'_>) -> Result<()> {
         if let Some(builder) = &self.current {
             let bytes = builder.estimated_file_bytes();
-            if self.cuts.looks(bytes)
+            if self.splitter.looks(bytes)
                 && builder.last_key() != entry.key
-                && self.cuts.ends(bytes, builder.last_key(), entry.key)
+                && self.splitter.ends(bytes, builder.last_key(), entry.key)
             {
                 self.finish_table(entry.key, self.options.keyspace.flushed)?;
             }

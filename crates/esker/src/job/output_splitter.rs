@@ -49,14 +49,14 @@ pub struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    pub fn new(cuts: &'a OutputSplitter, target_file_bytes: u64, order: &'a KeyOrder) -> Passage<'a> {
-        let full_bytes = cuts.target_file_bytes.map_or(target_file_bytes, |bytes| bytes.min(target_file_bytes));
-        let look_bytes = match (cuts.kept.as_slice(), cuts.boundaries.as_slice()) {
+    pub fn new(splitter: &'a OutputSplitter, target_file_bytes: u64, order: &'a KeyOrder) -> Passage<'a> {
+        let full_bytes = splitter.target_file_bytes.map_or(target_file_bytes, |bytes| bytes.min(target_file_bytes));
+        let look_bytes = match (splitter.kept.as_slice(), splitter.boundaries.as_slice()) {
             ([], []) => full_bytes,
             ([], _) => full_bytes / 2,
             _ => 0,
         };
-        Passage { boundaries: &cuts.boundaries, kept: &cuts.kept, order, full_bytes, look_bytes }
+        Passage { boundaries: &splitter.boundaries, kept: &splitter.kept, order, full_bytes, look_bytes }
     }
 
     /// Whether a table of so many bytes may have to end before the next key.
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn tables_end_at_what_is_kept_at_boundaries_and_when_full() {
         let keys = |keys: &[&str]| keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-        let cuts =
+        let splitter =
             OutputSplitter { target_file_bytes: Some(100), boundaries: keys(&["c", "f", "j"]), kept: keys(&["h"]) };
-        let mut passage = Passage::new(&cuts, 1000, &KeyOrder::Bytewise);
+        let mut passage = Passage::new(&splitter, 1000, &KeyOrder::Bytewise);
         assert!(!passage.ends(10, b"a", b"d"), "too small for a boundary");
         assert!(!passage.ends(60, b"d", b"e"), "the boundary before is passed");
         assert!(passage.ends(60, b"e", b"f"));

@@ -23,8 +23,9 @@ pub fn removable(version: &Version, snapshots: &[Sequence]) -> Vec<u64> {
         let older = version.runs.get(at + 1..).unwrap_or_default();
         for summary in run.tables.iter().map(|table| table.summary()) {
             // A tombstone newer than a snapshot is how its transaction detects a conflict.
-            let settled = snapshots.first().is_none_or(|&oldest| summary.largest_sequence <= oldest);
-            let useless = summary.entries == 0 && settled && !older.iter().any(|run| run.overlaps(summary, summary));
+            let seen_by_all = snapshots.first().is_none_or(|&oldest| summary.largest_sequence <= oldest);
+            let useless =
+                summary.entries == 0 && seen_by_all && !older.iter().any(|run| run.overlaps(summary, summary));
             if useless || is_covered(summary, &newer, snapshots) {
                 found.push(summary.file_number);
             }

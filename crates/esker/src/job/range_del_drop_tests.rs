@@ -41,10 +41,10 @@ impl Maker {
             next_file: &next_file,
             large: BlobValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         };
-        let cuts = crate::job::output_splitter::OutputSplitter::default();
+        let splitter = crate::job::output_splitter::OutputSplitter::default();
         let sets: Vec<_> =
             ranges.iter().map(|(from, to, at)| RangeTombstones::one(from.as_bytes(), to.as_bytes(), *at)).collect();
-        let mut output = Output::new(&options, RangeTombstones::union(&sets), &cuts);
+        let mut output = Output::new(&options, RangeTombstones::union(&sets), &splitter);
         for (key, sequence) in keys {
             let (key, kind) = (key.as_bytes(), Kind::Put);
             output.add(Entry { key, sequence: *sequence, kind, expiry_ms: NEVER, value: b"v" }).expect("memory");

@@ -43,10 +43,10 @@ mod tests {
     fn what_is_spent_takes_its_time_and_pauses_save_up_little() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        let mut pace = RateLimiter::new(1000, start);
-        assert_eq!(pace.spend(500, start), after(500));
-        assert_eq!(pace.spend(500, after(500)), after(1000));
-        assert_eq!(pace.spend(500, after(9000)), after(9400), "100 ms were saved up, not 8 s");
+        let mut limiter = RateLimiter::new(1000, start);
+        assert_eq!(limiter.spend(500, start), after(500));
+        assert_eq!(limiter.spend(500, after(500)), after(1000));
+        assert_eq!(limiter.spend(500, after(9000)), after(9400), "100 ms were saved up, not 8 s");
         assert_eq!(RateLimiter::new(0, start).spend(u64::MAX, after(1)), start);
     }
 }

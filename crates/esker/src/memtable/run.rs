@@ -66,7 +66,7 @@ impl Run {
         let (long_heads, short_heads) = (long.heads_behind(shared), short.heads_behind(shared));
         let (long, short) = ((&*long_heads, &*long.offsets), (&*short_heads, &*short.offsets));
         let (heads, offsets) = if long.0.len() / MUCH_LONGER > short.0.len() {
-            merge_stretches(ties, long, short)
+            merge_sparse(ties, long, short)
         } else {
             merge_entries(ties, long, short)
         };
@@ -279,7 +279,7 @@ fn place(ties: Ties<'_>, (heads, offsets): Sorted<'_>, head: u64, offset: u32) -
 
 /// As `merge_entries`, for a `short` that is spread thinly among a `long`: what lies between is
 /// copied in one go.
-fn merge_stretches(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<u64>, Vec<u32>) {
+fn merge_sparse(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<u64>, Vec<u32>) {
     let count = long.0.len() + short.0.len();
     let (mut heads, mut offsets) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut done = 0;

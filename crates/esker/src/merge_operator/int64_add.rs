@@ -1,14 +1,14 @@
 //! Signed counters that stay at their limits.
 //!
 //! Adding with saturation is not associative: `(MAX + 1) - 1` is `MAX - 1`, and `MAX + (1 - 1)` is
-//! `MAX`. So not every two operands have one that does what both do. An operand stands for the
+//! `MAX`. Two operands can therefore not always be combined into one. An operand stands for the
 //! function `x -> clamp(x + a)`. For `a` and `b` of the same sign, say not negative,
-//! `clamp(clamp(x + a) + b)` is `min(MAX, min(MAX, x + a) + b)`, which is `min(MAX, x + (a + b))`,
-//! for every `x`, because once at `MAX` the sum stays there. That is the function of the operand
-//! `a + b`, if that is a number at all; if it is not, no operand reaches as far as both (`MIN`
-//! moves to `MAX - 1` by `MAX` twice). With different signs, the limit may be met between the two
-//! or not, depending on `x`, and no single operand does both. So exactly operands of one sign whose
-//! sum does not overflow are combined.
+//! `clamp(clamp(x + a) + b)` is `min(MAX, min(MAX, x + a) + b)`, which is `min(MAX, x + (a + b))`
+//! for every `x`, because a sum that is at `MAX` stays there. That is the function of the operand
+//! `a + b`, if that sum does not overflow. If it does, no operand has the same effect (`MAX` twice
+//! moves `MIN` to `MAX - 1`). With different signs, whether the first operand reaches the limit
+//! depends on `x`, and no single operand has the same effect. Operands are combined if and only if
+//! they have the same sign and their sum does not overflow.
 
 use super::{MergeError, MergeOperator};
 

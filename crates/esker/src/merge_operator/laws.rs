@@ -35,7 +35,7 @@ pub enum Outcome {
     Value(Vec<u8>),
     /// The key is deleted, or never was there.
     NoValue,
-    /// An error, with its text. Which one it is makes no difference to the laws.
+    /// An error, with its text. The laws hold for any error.
     Refused(String),
 }
 
@@ -192,7 +192,7 @@ struct Check<'a> {
     random: Random,
 }
 
-/// What is below, and what is applied to it.
+/// An existing value, and the operands that are applied to it.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     key: &'a [u8],

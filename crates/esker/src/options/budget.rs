@@ -1,4 +1,4 @@
-//! What follows from a memory budget for the sizes of its parts.
+//! Derives the sizes of the parts of a database from its memory budget.
 //!
 //! ```text
 //! budget := memtables (at most 1/2)  work of flush and compaction (1/8)  indexes  filters  pinned  cache (the rest)

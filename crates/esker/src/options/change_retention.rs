@@ -19,8 +19,8 @@ pub enum ChangeRetention {
     /// At least the changes in the last so many bytes of log segments, beyond those that recovery
     /// needs. A segment has the size of its file, also where an open or a pause has ended it early.
     Bytes(u64),
-    /// At least the changes of the last so much time. Old ones are given up with the next flush, or
-    /// when the database becomes idle. An open counts those that it finds as new.
+    /// Keeps at least the changes of this last period. Older changes are removed by the next flush,
+    /// or when the database becomes idle. Changes that an open finds count from that open on.
     Time(Duration),
     /// What is kept stays, all of it, as long as the database is open; where none are kept, none
     /// are. For a program that works on the database of another one for a moment, as the command

@@ -1,12 +1,12 @@
-//! The bytes of a table for a copy of it, each checked before it is handed on.
+//! Reads a table to be copied: the bytes of a block are verified before they are handed on.
 
 use super::format::{FOOTER_BYTES, Footer, Handle, unseal};
 use super::reader::Table;
 use crate::error::{Error, Result};
 
 impl Table {
-    /// Hands the bytes of the file, in order, to `write`: exactly those that were read and whose
-    /// checksum was right, past the cache and the mapping.
+    /// Passes the bytes of the file, in order, to `write`. They are read from the file, not from
+    /// the cache or the mapping, and their checksum is verified on the bytes that are passed.
     pub fn copy(&self, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let file = &*self.file.0;
         let data = (0..self.index.len()).filter_map(|number| self.index.handle(number));

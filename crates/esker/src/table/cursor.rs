@@ -19,9 +19,9 @@ use std::sync::Arc;
 const BULK_PART: usize = 16;
 
 impl Table {
-    /// A cursor over all entries. Without `fill_cache` it is one for jobs, which write what they
-    /// read: each block comes from the file and is checked, whatever is known of it, in the cache
-    /// or in the mapping; and the cache keeps none of them.
+    /// A cursor over all entries. Without `fill_cache` it is a cursor for jobs, which write what
+    /// they read: it reads and verifies every block from the file, not from the cache or from a
+    /// mapping that was verified before, and the cache keeps no block of it.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(Arc::clone(self), fill_cache)
     }
@@ -213,7 +213,7 @@ impl TableCursor {
     fn end(&mut self, result: Result<()>) -> Result<()> {
         self.count = 0;
         self.index = 0;
-        // Where a page could not be had, that is the cause of whatever followed.
+        // An unavailable page of the mapping is the cause of any error after it.
         let result = self.intact().and(result);
         if let Err(error) = &result {
             self.failure = Some(repeat_error(error));

@@ -99,8 +99,8 @@ impl Footer {
         Footer::check(&bytes, path, file_number, offset)
     }
 
-    /// Whether the file ends as a table does whose writer came to its end: damage may have hit the
-    /// magic number or the checksum, not both. What was still being written has neither.
+    /// Whether the file ends as a finished table does. A damaged table may have lost the magic
+    /// number or the checksum, not both; an unfinished one has neither.
     pub(super) fn is_there(file: &dyn ReadFile, file_number: u64) -> Result<bool> {
         let Some(offset) = file.len().checked_sub(FOOTER_BYTES as u64) else { return Ok(false) };
         let mut bytes = [0u8; FOOTER_BYTES];
@@ -110,8 +110,8 @@ impl Footer {
         Ok(found.is_some_and(|(_, _, said, magic)| magic == MAGIC || said == sum))
     }
 
-    /// What the footer says, be it intact or not, if every handle lies before it: what they lead to
-    /// has checksums of its own.
+    /// Reads the footer without its checksum, if every handle lies before it. The blocks that the
+    /// handles name have checksums of their own.
     pub(super) fn read_unverified(file: &dyn ReadFile) -> Result<Option<Footer>> {
         let Some(offset) = file.len().checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
         let mut bytes = [0u8; FOOTER_BYTES];

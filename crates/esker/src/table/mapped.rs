@@ -17,9 +17,9 @@ impl MappedFile {
         self.0.mapping().unwrap_or_default()
     }
 
-    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then its
-    /// result is discarded. A read that begins after that reads from the file, and gets the bytes
-    /// that can be read.
+    /// Returns the result of `read`, unless a page of the mapping was unavailable meanwhile: then
+    /// the result is discarded. A read that begins after that goes to the file, and returns the
+    /// bytes that are readable.
     #[inline]
     pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let was_lost = self.has_lost_mapping();

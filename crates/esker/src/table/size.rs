@@ -4,9 +4,9 @@ use super::reader::Table;
 use crate::base::key::MAX_SEQUENCE;
 
 impl Table {
-    /// About the bytes of the file that keys from `start` on and before `end` take; no `end` is the
-    /// end of the table. Counts whole blocks, and of filter and index in proportion, so that it is
-    /// 0 only if there is no such key.
+    /// The approximate bytes of the file that the keys in `start..end` take; without `end` the
+    /// range ends with the table. Counts whole blocks, and filter and index in proportion. The
+    /// result is 0 only if the table has no such key.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let outside =
             self.summary.is_before(start) || end.is_some_and(|end| !self.order().less(&self.summary.smallest_key, end));

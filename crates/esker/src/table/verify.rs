@@ -28,8 +28,8 @@ pub enum Checked<'a> {
     Damage(Error),
 }
 
-/// As [`Table::verify_all`], of a file that may not open as a table: of one without a usable
-/// footer or index, what can be read is checked on its own.
+/// As [`Table::verify_all`], for a file that may not open as a table. Without a usable footer or
+/// index, each part that is readable is checked on its own.
 ///
 /// # Errors
 /// What `visit` returns.
@@ -120,10 +120,10 @@ impl Table {
         })
     }
 
-    /// Reads the whole file again, past the cache and the mapping, and checks every block's
+    /// Reads the whole file again, without the cache and the mapping. Checks every block's
     /// checksum, the order of all entries, the index, the filter, and counts and bounds against the
-    /// properties. Goes on behind damage: the index says where the next block is. An error of
-    /// `visit` ends it.
+    /// properties. Continues after damage, since the index has the place of the next block. An
+    /// error of `visit` ends the call.
     pub fn verify_all(&self, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>) -> Result<()> {
         let file = &*self.file.0;
         let mut is_whole = true;
@@ -236,8 +236,8 @@ impl Table {
         Ok((self.unpack(handle.offset, &stored, Vec::new())?, handle.offset))
     }
 
-    /// The references to large values in a block. There may be some although the properties, which
-    /// may be lost, name no file of them.
+    /// The references to large values in a block. A block may have some although the properties
+    /// name no blob file, if the properties are lost.
     fn references_in<'b>(&'b self, block: &'b Block, offset: u64) -> impl Iterator<Item = Result<BlobReference>> + 'b {
         let (bytes, layout) = (block.bytes(), &block.layout);
         (0..layout.count).filter(move |index| layout.kind_of(bytes, *index) == Kind::PutBlob).map(move |index| {

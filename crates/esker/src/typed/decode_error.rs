@@ -1,4 +1,4 @@
-//! What is said of bytes that are not the encoding of the type that they are read as.
+//! The error for bytes that are no encoding of the type that they are read as.
 
 use crate::error::{Error, escape_key};
 use std::any::type_name;

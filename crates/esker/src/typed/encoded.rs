@@ -15,8 +15,8 @@ thread_local! {
 const KEEP_BYTES: usize = 64 << 10;
 
 fn with_buffer<T>(kept: &'static LocalKey<Cell<Vec<u8>>>, then: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    // Taken out: a codec or a merge operator that is called meanwhile may use another typed
-    // keyspace. A thread that is ending has none any more.
+    // The buffer is taken out of its place, since a codec or a merge operator that is called
+    // meanwhile may use another typed keyspace. A thread that is ending has no buffer any more.
     let mut buffer = kept.try_with(Cell::take).unwrap_or_default();
     buffer.clear();
     let result = then(&mut buffer);

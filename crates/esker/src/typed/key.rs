@@ -2,8 +2,8 @@
 
 use super::decode_error::DecodeError;
 
-/// Something that can be given where a key of type `K` is needed: a `K`, a reference to one, or a
-/// borrowed form of it, as `&str` for `String`. Its encoding is that of the `K` it stands for.
+/// A type that is accepted as a key of type `K`: `K` itself, a reference to it, or a borrowed form,
+/// such as `&str` for `String`. Its encoding equals that of the `K`.
 ///
 /// ```
 /// use esker::typed::EncodeKey;

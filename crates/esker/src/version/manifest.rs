@@ -232,8 +232,8 @@ pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<InForce>> 
     decode_manifest(&path, number, &read_file(env, &path)?).map(Some)
 }
 
-/// The number and the length of the current manifest: as long as they are the same, so is what it
-/// says. `None` if there is none, or one is just taking its place.
+/// The number and the length of the current manifest. While both are the same, its content is the
+/// same. `None` if there is no manifest, or another one is being made current.
 pub fn stamp(env: &dyn Env, directory: &Path) -> Result<Option<(u64, u64)>> {
     if !env.exists(&directory.join(CURRENT))? {
         return Ok(None);

@@ -130,7 +130,7 @@ impl Archive {
 }
 
 impl Archived {
-    /// Its file, open again; none if that cannot be had.
+    /// Opens its file again; none if that fails.
     pub(super) fn reopen(self, maker: &SegmentMaker) -> Option<FreeFile> {
         let file = maker.open(&self.path).ok()?;
         Some(FreeFile { path: self.path, file, space: Space::Found })

@@ -174,7 +174,7 @@ pub fn decode_record_header(bytes: &[u8], offset: u64, segment_length: u64) -> O
     let synced = cursor.u64("").ok()? & SYNCED_MASK;
     let kind = RecordType::from_byte(word as u8)?;
     let end = offset.checked_add(RECORD_HEADER_BYTES as u64)?.checked_add(u64::from(payload_bytes))?;
-    // A closing record has no payload; to say so keeps what looks like one from being long.
+    // A closing record has no payload. The check keeps stale bytes from passing as a long one.
     let is_possible = kind != RecordType::Close || payload_bytes == 0;
     if !is_possible || end > segment_length || synced > offset || !synced.is_multiple_of(8) {
         return None;

@@ -77,9 +77,9 @@ pub struct Record<'a> {
 pub enum Visited {
     /// It was taken; this is the last sequence number of its batch.
     Last(Sequence),
-    /// Something that it refers to is not there, so that it counts as never written, like one that
-    /// does not verify: the log ends before it, or if anything says that it was synced, this is the
-    /// error.
+    /// The record refers to something that is missing, and counts as never written, like a record
+    /// that does not verify. The log ends before it; if the record is known to have been synced,
+    /// this is the error instead.
     Missing(Error),
 }
 

@@ -103,7 +103,7 @@ impl LogWriter {
             Plan { number, free: None, new_bytes, least_bytes, for_syncs: true, for_stores: true }
         };
         let segment = match maker.prepare(plan(maker.smallest_bytes)) {
-            // Room for many opens, of which this one takes as little as it can.
+            // The reserve has room for many opens: this one takes the smallest segment.
             Err(error) if error.is_disk_full() && maker.reserve().spend() => {
                 maker.prepare(plan(maker.smallest_bytes.min(SCARCE_BYTES)))?
             }

@@ -225,8 +225,9 @@ fn delete_ten(options: &Options, keys: u32, gone: u32) -> Db {
     db
 }
 
-/// Seen: on a disk without any room each open failed for want of its log segment, or left one and
-/// the third failed, so that nothing could be deleted.
+/// A bug that was seen: on a full disk every open failed because it could not create its log
+/// segment, or the third failed because each one before had left a segment. Nothing could be
+/// deleted then.
 #[test]
 fn deletes_go_on_from_open_to_open_on_a_disk_without_any_room() {
     for (keys, flushed) in [(2000, false), (2000, true), (300, false), (300, true)] {

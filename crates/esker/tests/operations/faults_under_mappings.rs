@@ -154,7 +154,7 @@ fn what_was_handed_out_before_the_fault_stays() {
     }
 }
 
-/// What can be had is had: after the first error each block is read from the file.
+/// After the first error each block is read from the file, so that every readable byte is returned.
 #[test]
 fn the_part_of_a_table_that_is_there_stays_readable() {
     for (compression, part) in BOTH.into_iter().flat_map(|kind| [13, 37, 50, 62, 89].map(|part| (kind, part))) {

@@ -3,6 +3,7 @@
 
 use crate::common::{DIRECTORY, Machine, all, keyspace, pairs, text};
 use crate::interrupting::Interrupting;
+use esker::internals::Random;
 use esker::merge::{StringAppend, UInt64Add};
 use esker::{CheckpointMode, Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
 use std::collections::BTreeMap;
@@ -13,18 +14,6 @@ type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 type Contents = BTreeMap<String, Pairs>;
 
 /// A stream of numbers, determined by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
 fn follow(options: Options) -> Follower {
     Db::open_follower(DIRECTORY, options).expect("a database")
 }
@@ -114,7 +103,7 @@ impl Run {
         let machine = Machine::new();
         let db = Db::open(DIRECTORY, Run::options(&machine)).expect("open");
         let follower = follow(Run::options(&machine));
-        Run { machine, random: Random(seed), db: Some(db), follower, snapshots: Vec::new(), copies: 0 }
+        Run { machine, random: Random::new(seed), db: Some(db), follower, snapshots: Vec::new(), copies: 0 }
     }
 
     fn db(&self) -> &Db {

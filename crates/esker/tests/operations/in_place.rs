@@ -164,7 +164,7 @@ fn a_transaction_notices_a_merge_without_log() {
 
 #[test]
 fn other_operators_see_every_put() {
-    // A merge of theirs reads the value that it is combined with: nobody may change it meanwhile.
+    // Their merge reads the value that it combines: no other thread may change it meanwhile.
     const ROUNDS: u64 = 20_000;
     let machine = Machine::new();
     let db = Db::open(super::common::DIRECTORY, background(&machine)).expect("a database");

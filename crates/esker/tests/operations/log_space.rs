@@ -153,7 +153,7 @@ fn only_pages_around_the_writer_are_in_memory() {
         let k = keyspace(&db, "k");
         for round in 1..=10 {
             load(&k, round);
-            // The background thread may not have come to it.
+            // The background thread may not have done it yet.
             wait_until("the log leaves memory", || resident_log_bytes(scratch.path()) <= MOST);
         }
         assert!(db.stats().flushes == 0 && resident_log_bytes(scratch.path()) > 0);

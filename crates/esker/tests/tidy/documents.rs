@@ -64,3 +64,28 @@ pub fn dependencies(workspace: &Workspace) -> Vec<Violation> {
     }
     found
 }
+
+/// Records of decisions that do not begin with their status, or name a file of code that is gone.
+/// Files are named from the repository, or from the engine's sources.
+pub fn decisions(workspace: &Workspace) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (path, text) in workspace.texts.iter().filter(|(path, _)| path.starts_with("doc/decisions/")) {
+        let start = text.lines().position(|line| line.starts_with("Status: "));
+        let Some(start) = start.filter(|start| *start <= 4) else {
+            found.push(Violation::new(path, 1, "the record does not begin with its status".to_owned()));
+            continue;
+        };
+        let status = text.lines().enumerate().skip(start).take_while(|(_, line)| !line.is_empty());
+        for (index, line) in status {
+            let named = line.split('`').skip(1).step_by(2).filter(|name| name.contains('/') && name.ends_with(".rs"));
+            let is_gone = |name: &&str| {
+                [(*name).to_owned(), format!("crates/esker/src/{name}")]
+                    .iter()
+                    .all(|path| !workspace.files.contains(path))
+            };
+            let gone = named.filter(is_gone);
+            found.extend(gone.map(|name| Violation::new(path, index + 1, format!("there is no file {name}"))));
+        }
+    }
+    found
+}

@@ -73,6 +73,11 @@ fn files_and_functions_are_short() {
 }
 
 #[test]
+fn directories_are_short() {
+    none(size::directories(workspace(), &size::DIRECTORY_LINES));
+}
+
+#[test]
 fn unsafe_code_is_declared_and_argued() {
     none(code::unsafe_code(workspace(), &exceptions::UNSAFE));
 }
@@ -127,6 +132,11 @@ fn every_public_item_has_an_example_and_says_how_it_fails() {
     let exports = public::count(workspace());
     assert!(exports > 60, "only {exports} names are exported");
     none(public::undocumented(workspace()));
+}
+
+#[test]
+fn decisions_name_code_that_is_there() {
+    none(documents::decisions(workspace()));
 }
 
 #[test]

@@ -138,6 +138,18 @@ fn long_files_and_functions() {
 }
 
 #[test]
+fn long_directories() {
+    let tests = "#[cfg(test)]\nmod tests {\n    fn long() {}\n}\n";
+    let workspace = engine(&[("lib.rs", "mod a;\n// why\n"), ("a.rs", &format!("fn a() {{\n}}\n{tests}"))]);
+    let directory = "crates/esker/src/";
+    expect(&size::directories(&workspace, &[(directory, 3)]), &[]);
+    let found = size::directories(&workspace, &[(directory, 2), ("crates/gone/", 2)]);
+    let found: Vec<String> = found.iter().map(|violation| violation.to_string()).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("has 3 lines of code") && found[1].contains("has 0 lines of code"), "{found:?}");
+}
+
+#[test]
 fn unsafe_code() {
     let argued =
         "// SAFETY: it is there.\nlet a =\n    unsafe { b() };\n// SAFETY: as above.\nunsafe impl Send for A {}\n";
@@ -297,6 +309,23 @@ fn an_example_that_is_not_the_documentation_s() {
     let found = documents::example(&texts(&same.replace("b();", "c();")));
     assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [6]);
     assert_eq!(documents::example(&texts("# A\n")).len(), 1);
+}
+
+#[test]
+fn decisions_about_code_that_is_gone() {
+    let right = "# 1. A\n\nStatus: in force. Code: `a/b.rs` (`c`),\n`crates/x/src/d.rs`.\n\nOnce `e/f.rs`.\n";
+    let paths = ["crates/esker/src/a/b.rs", "crates/x/src/d.rs"];
+    let with = |page: &str, paths: &[&str]| {
+        let mut texts: std::collections::BTreeMap<String, String> =
+            paths.iter().map(|path| ((*path).to_owned(), String::new())).collect();
+        texts.insert("doc/decisions/0001-a.md".to_owned(), page.to_owned());
+        let mut workspace = Workspace::new(texts);
+        workspace.files.extend(paths.iter().map(|path| (*path).to_owned()));
+        documents::decisions(&workspace).iter().map(|violation| violation.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(with(right, &paths), [""; 0]);
+    assert_eq!(with(right, &paths[..1]), ["doc/decisions/0001-a.md:4: there is no file crates/x/src/d.rs"]);
+    assert_eq!(with("# 1. A\n\n## Context\n", &[]).len(), 1);
 }
 
 #[test]

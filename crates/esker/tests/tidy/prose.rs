@@ -14,7 +14,7 @@ const CRATES: [&str; 1] = ["crates/"];
 /// Private words, each with the term of RocksDB or Pebble. A word with a capital matches as it is,
 /// any other one in every case. Code between backticks, code fences and rows of tables are not
 /// prose.
-const DIALECT: [(&str, &str); 42] = [
+const DIALECT: [(&str, &str); 48] = [
     ("THE order", "internal key order"),
     ("put aside", "rotated, immutable"),
     ("puts aside", "rotates"),
@@ -57,16 +57,28 @@ const DIALECT: [(&str, &str); 42] = [
     ("merges tables", "compacts tables"),
     ("merged tables", "compacted tables"),
     ("tables are merged", "tables are compacted"),
+    ("be had", "available, readable"),
+    ("has come to", "reached, became"),
+    ("have come to", "reached, became"),
+    ("of theirs", "their"),
+    ("of no more use", "ended"),
+    ("all there is", "name what it is"),
 ];
 
 /// Private headings, each with the usual one.
-const HEADINGS: [(&str, &str); 6] = [
+const HEADINGS: [(&str, &str); 12] = [
     ("Rooms", "Modules"),
     ("Not there", "Non-goals"),
     ("Traps", "Pitfalls"),
     ("Judgement", "Claim evaluation"),
     ("What survives", "Durability guarantees"),
     ("What this costs", "Costs"),
+    ("Where to go on", "Next steps"),
+    ("Why it is so", "Rationale"),
+    ("Why it holds", "Correctness"),
+    ("What is promised", "Guarantees"),
+    ("What Esker does not do", "Not supported"),
+    ("What has been measured", "Measurements"),
 ];
 
 /// Whole-line comments beyond the width.

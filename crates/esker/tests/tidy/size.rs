@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub const FILE_LINES: usize = 600;
 /// The most lines of a function, from its name to its closing brace.
 pub const FUNCTION_LINES: usize = 70;
+/// The most lines of a directory, its tests not counted.
+pub const DIRECTORY_LINES: [(&str, usize); 1] = [("crates/esker-bench/src/", 20_000)];
 
 /// Longer than the rule: file, function (empty for the file as a whole) and the length it must not
 /// exceed.
@@ -47,6 +49,21 @@ pub fn lengths(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation>
         ));
     }
     found
+}
+
+/// Directories with more lines than the rule.
+pub fn directories(workspace: &Workspace, limits: &[(&str, usize)]) -> Vec<Violation> {
+    let lines = |directory: &str| -> usize {
+        let sources = workspace.sources.values().filter(|source| source.path.starts_with(directory));
+        let own = sources.filter(|source| !workspace.is_test_file(&source.path));
+        own.map(|source| source.count_code(1..source.code_lines.len() + 1)).sum()
+    };
+    let over = limits.iter().map(|(directory, most)| (*directory, lines(directory), *most));
+    over.filter(|(_, length, most)| length > most || *length == 0)
+        .map(|(directory, length, most)| {
+            Violation::new(directory, 1, format!("the directory has {length} lines of code; the rule is 1 to {most}"))
+        })
+        .collect()
 }
 
 /// Name, line and length of each function that has a body and is not for tests.

@@ -4,7 +4,7 @@
 use super::blocks::BlocksSearched;
 use super::ffi::{self, Api};
 use crate::engine::dynamic::{Loaded, bytes};
-use crate::engine::leveldb::{Client, Handle};
+use crate::engine::leveldb::client::{Client, Handle};
 use crate::engine::merge::{MergeOperator, no_operator};
 use crate::engine::{Iteration, Operation, Result, Session, WriteMode};
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ mod merge_callbacks;
 mod plan;
 
 use super::dynamic::{self, Loaded, take_string};
-use super::leveldb::Handle;
+use super::leveldb::client::Handle;
 use super::merge::MergeOperator;
 use super::settings::{make_directory, switch, wait_until_quiet};
 use super::{

@@ -3,8 +3,8 @@
 use super::{BASELINE, Role, ratio};
 use crate::judgement::case::{Case, Ratio, all, held, rates};
 use crate::judgement::verdict::{Judgement, SURVIVORS, Verdict};
-use crate::report::number::three_digits as number;
 use crate::stats::median;
+use crate::text::number::three_digits as number;
 
 const SYNC: &str = "sync";
 /// The yardstick of the experiment, and its row.

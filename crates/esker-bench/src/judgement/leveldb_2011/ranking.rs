@@ -5,9 +5,9 @@ use crate::judgement::case::{Case, NO_RATIO, ONE_REPETITION, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::published::DATA;
 use crate::record::Record;
-use crate::report::number::three_digits as number;
-use crate::report::words::listed;
 use crate::stats::median;
+use crate::text::number::three_digits as number;
+use crate::text::words::listed;
 
 const ROLES: [Role; 3] = [Role::LevelDb, Role::TreeDb, Role::Sqlite];
 

@@ -4,8 +4,8 @@
 use super::{BASELINE, Role, ratio};
 use crate::judgement::case::{Case, NO_RATIO, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, Verdict};
-use crate::report::number::three_digits as number;
 use crate::stats::median;
+use crate::text::number::three_digits as number;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

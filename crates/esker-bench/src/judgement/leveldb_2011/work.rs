@@ -4,9 +4,9 @@ use crate::judgement::case::{Case, held};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::measurements::Query;
 use crate::record::Record;
-use crate::report::number::three_digits as number;
-use crate::report::words::listed;
 use crate::stats::median;
+use crate::text::number::three_digits as number;
+use crate::text::words::listed;
 
 /// Seconds below which the clock of processor time is too coarse.
 const SHORTEST_S: f64 = 0.1;

@@ -6,7 +6,8 @@ use crate::report::blocks::{
     Bar, Block, Chart, Column, Definition, Document, Field, HeatMap, Line, Look, Plot, Section, Table, Whose,
 };
 use crate::report::engine_style::{Style, plot_rules};
-use crate::report::{number, plot::SIZE};
+use crate::report::plot::SIZE;
+use crate::text::number;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::report::blocks::{Block, Chart, Definition, Document, Field, HeatMap, Line, Look, Plot, Table};
-use crate::report::number;
+use crate::text::number;
 use std::iter::once;
 
 /// The whole report.

@@ -1,4 +1,4 @@
-//! Blocks as HTML, Markdown, text and CSV. Each renderer takes every block; CSV has tables only.
+//! Blocks as HTML, Markdown and text: each renderer takes every block. And fields as lines of CSV.
 
 pub mod csv;
 pub mod html;

@@ -7,8 +7,8 @@ use crate::report::blocks::{Block, Column, Definition, Field, Line, Table};
 use crate::report::engine_style::display_name;
 use crate::report::groups::Groups;
 use crate::report::measured::{distinct, entry, row_name};
-use crate::report::number;
-use crate::report::words::some;
+use crate::text::number;
+use crate::text::words::some;
 
 /// What was requested of every engine, and what each says of itself.
 pub fn settings(run: &Run, groups: &Groups) -> Vec<Block> {

@@ -7,8 +7,8 @@ use crate::report::curves;
 use crate::report::engine_style::{Style, display_name, listed};
 use crate::report::groups::{Group, Groups, durability_name};
 use crate::report::measured::{Measured, entry};
-use crate::report::number;
-use crate::report::words::counted;
+use crate::text::number;
+use crate::text::words::counted;
 
 /// The address of the part of group `index`.
 pub fn anchor(index: usize) -> String {

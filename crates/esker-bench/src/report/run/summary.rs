@@ -5,8 +5,8 @@ use crate::report::blocks::{Block, Column, Field, Line, Look, Table, TableOf};
 use crate::report::engine_style::{OURS, display_name};
 use crate::report::groups::{Group, Groups, Mean, Peer, REFERENCE_PEER};
 use crate::report::measured::Measured;
-use crate::report::number;
-use crate::report::words::counted;
+use crate::text::number;
+use crate::text::words::counted;
 
 /// The blocks of the section.
 pub fn blocks(groups: &Groups) -> Vec<Block> {

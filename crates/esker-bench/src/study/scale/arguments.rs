@@ -1,7 +1,7 @@
 //! What the command line of the study says, and asks of the plan in `studies/scale.toml`.
 
-use crate::study::grid::Plan;
-use crate::study::plan::{PlanText, Wanted};
+use crate::sweep::grid::Plan;
+use crate::sweep::plan::{PlanText, Wanted};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

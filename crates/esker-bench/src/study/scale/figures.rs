@@ -4,9 +4,9 @@ use super::arguments::Part;
 use crate::record::Record;
 use crate::report::blocks::{Block, Column, Field, Line, Table};
 use crate::report::measured::distinct;
-use crate::report::number::short;
 use crate::report::render::text;
 use crate::stats::median;
+use crate::text::number::short;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

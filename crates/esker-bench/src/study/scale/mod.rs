@@ -4,12 +4,12 @@
 mod arguments;
 mod figures;
 
-use crate::bench::{EXIT_FAILED, EXIT_USAGE, exit_code};
+use crate::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::host;
 use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record};
-use crate::study::grid::{Execution, GridArguments, Performed, Plan, perform};
+use crate::sweep::grid::{Execution, GridArguments, Performed, Plan, perform};
 use arguments::Part;
 use figures::Figure;
 use serde::Serialize;

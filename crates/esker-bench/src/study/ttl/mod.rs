@@ -5,12 +5,11 @@
 //! (RocksDB's `DBWithTTL` returns it until a compaction has run), so nothing stands beside it.
 
 mod cost;
-pub mod kept;
 mod scenario;
 mod time;
 
-use crate::bench::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::directory::BenchDirectory;
+use crate::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::flags::config::default_directory;
 use crate::host;
 use crate::interrupt::Interrupt;

@@ -2,6 +2,7 @@
 //! puts, so that about 63 % of them are written; what is read back is a sample of those that were.
 
 use super::time::Time;
+use crate::judgement::ttl_rows::{EMPTIED, GONE, LIVING, SIZED};
 use crate::random::LehmerRandom;
 use esker::{Db, Keyspace, KeyspaceOptions, Options, Ttl, WriteOptions};
 use serde::Serialize;
@@ -15,12 +16,6 @@ use std::time::Duration;
 const VALUE_BYTES: usize = 2048;
 const SAMPLE: usize = 100;
 const SEED: u32 = 301;
-
-/// Checks that judgement knows by these words.
-pub const LIVING: &str = "every sampled key is found while it lives";
-pub const GONE: &str = "no sampled key is found once it has expired";
-pub const SIZED: &str = "the range has a size before";
-pub const EMPTIED: &str = "the range has no size after compaction";
 
 /// Something that must hold.
 #[derive(Debug, Serialize)]

@@ -374,17 +374,17 @@ fn write(
     emptied: &BTreeSet<u64>,
 ) -> Result<Compacted> {
     let parts = divide(&task.inputs, merge_threads(inner, keyspace), inner.options.target_file_bytes);
-    let mut pace = RateLimiter::new(inner.options.compaction_bytes_per_second, Instant::now());
-    let ahead = if pace.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
+    let mut limiter = RateLimiter::new(inner.options.compaction_bytes_per_second, Instant::now());
+    let ahead = if limiter.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
     let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));
     let mut pause = |read: u64| {
         let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
         keyspace.check_exists()?;
-        yield_point(inner, &mut pace, bytes)
+        yield_point(inner, &mut limiter, bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest));
     let result = with_output(inner, keyspace, 0, task.into_last, emptied, |output| {
-        compact(&task.inputs, rules, output, &task.cuts, &parts, ahead, &mut pause)
+        compact(&task.inputs, rules, output, &task.splitter, &parts, ahead, &mut pause)
     });
     *inner.merging.lock() = None;
     keyspace.compaction.note_failed_division(parts.len() > inner.options.background_threads && result.is_err());
@@ -408,7 +408,7 @@ fn note_damage(inner: &Inner, task: &CompactionInputs, error: &Error) {
 }
 
 /// What a compaction does at its yield points.
-fn yield_point(inner: &Inner, pace: &mut RateLimiter, bytes: u64) -> Result<()> {
+fn yield_point(inner: &Inner, limiter: &mut RateLimiter, bytes: u64) -> Result<()> {
     let look = || {
         if inner.stopping.load(Relaxed) {
             return Err(Error::ReadOnly { why: "the database is being closed".into() });
@@ -418,10 +418,10 @@ fn yield_point(inner: &Inner, pace: &mut RateLimiter, bytes: u64) -> Result<()> 
         flush_all(inner)
     };
     look()?;
-    if !pace.is_limited() {
+    if !limiter.is_limited() {
         return Ok(());
     }
-    let until = pace.spend(bytes, Instant::now());
+    let until = limiter.spend(bytes, Instant::now());
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         std::thread::sleep(left.min(LOOK_AGAIN));
         look()?;

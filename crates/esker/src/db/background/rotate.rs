@@ -5,8 +5,9 @@ use crate::db::state::memory::new_memtable;
 use crate::db::state::merge_settings::MergeEpoch;
 use crate::db::write_controller::delay;
 
-/// Rotates a keyspace's active memtable: an empty one with room for `bytes` takes its place, and it
-/// waits for its flush. Does nothing if the active one is empty and has that room.
+/// Rotates a keyspace's active memtable: it becomes immutable and waits for its flush, and an empty
+/// one with room for `bytes` takes its place. Does nothing if the active memtable is empty and has
+/// that room.
 pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else { return };
     let empty = target.memtable.memtable().is_empty();
@@ -15,8 +16,8 @@ pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     }
 }
 
-/// Rotates it, whatever is in it, and what is written from then on is combined by the merge
-/// settings of `epoch`.
+/// Rotates the active memtable even if it is empty. Later writes are combined by the merge settings
+/// of `epoch`.
 pub fn rotate_in_epoch(inner: &Inner, writer: &mut Writer, keyspace: u64, epoch: MergeEpoch) {
     rotate_to(inner, writer, keyspace, 0, Some(epoch));
 }

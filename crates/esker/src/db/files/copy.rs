@@ -1,4 +1,4 @@
-//! A second file with the same bytes, for where a link is not to be had.
+//! Copies a file to a second name: by a hard link, or byte by byte where the file system has none.
 
 use crate::env::{Env, ReadFile};
 use crate::error::Result;
@@ -42,8 +42,8 @@ pub fn link(env: &dyn Env, from: &Path, to: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// As [`link`], if the file is as long as it is known to be. Another one has the name where the
-/// directory has come to hold another database meanwhile.
+/// As [`link`], if the file still has the known length. It has another one if the directory was
+/// replaced by that of another database meanwhile.
 pub fn link_same(env: &dyn Env, from: &Path, to: &Path, bytes: u64) -> Result<bool> {
     if !link(env, from, to)? {
         return Ok(false);

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of the segments that a flush releases, this many parts of a write buffer are kept for reuse
-/// while writes come. Making a file takes the background thread some milliseconds.
+/// While writes arrive, a flush keeps released segments for reuse, up to a write buffer divided by
+/// this. A new file takes the background thread some milliseconds.
 const KEPT_PART: u64 = 4;
 
 /// Log segment files kept for reuse while writes come.
@@ -65,10 +65,10 @@ pub fn sweep_blobs(inner: &Inner) {
         return;
     }
     sweep(inner);
-    // In this order: what a write refers to after this is in a file that it holds now.
+    // Before the files in use are collected: a write that refers to a file later holds it already.
     let mut candidates = inner.blobs.unheld();
-    // Files of a load that no version names yet. Loaded before the versions: an ingest that has
-    // ended is in one.
+    // Files of an ingest that no version names yet. They are read before the versions: an ingest
+    // that ends in between is in a version.
     let in_progress = inner.in_progress.lock().clone();
     candidates.retain(|number| !in_progress.contains(number));
     if candidates.is_empty() {
@@ -80,8 +80,8 @@ pub fn sweep_blobs(inner: &Inner) {
     if candidates.iter().all(|number| used.contains(number)) {
         return;
     }
-    // Again under the writer lock: a merge may have copied a reference out of a table that has
-    // since gone (`merge_expiry.rs`).
+    // A second look, under the writer lock: a merge may have copied a reference from a table that
+    // was removed meanwhile (`merge_expiry.rs`).
     let used = {
         let _writer = inner.writer.lock();
         blobs_in_use(inner)

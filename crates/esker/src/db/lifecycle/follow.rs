@@ -534,7 +534,7 @@ fn remake(
     log_floor: u64,
 ) -> Result<(Arc<Memtable>, MemtableWriter)> {
     let begin = begin.max(Position { segment: log_floor, offset: 0 });
-    // As much as the other one has fits, unless what it has combined lay on what is flushed.
+    // The bytes of the other memtable suffice, unless it combined operands with flushed values.
     let mut bytes = memtable.end() + SPARE_BYTES;
     for _ in 0..MOST_DOUBLINGS {
         if let Some(remade) = remake_within(inner, keyspace, memtable, begin, flushed, bytes)? {

@@ -23,18 +23,17 @@ use crate::wal::tail::{End, LogTail, Taken};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowerProgress {
-    /// The sequence number of the last write that it has. Every write below it is there.
+    /// The sequence number of the follower's last write. It has every write before that one.
     pub sequence: Sequence,
     /// Batches that this call has read from the log.
     pub batches: u64,
-    /// The bytes of log that they took: so far behind it was, with what came meanwhile. Not counted
-    /// are those that are read again because their table is new, and where everything had to be
-    /// read anew, what an open reads.
+    /// The bytes of log that these batches take, which is how far the follower was behind. Batches
+    /// that are read again because their table is new are not counted, nor, if the call had to
+    /// read everything anew, those that an open reads.
     pub log_bytes: u64,
-    /// Whether it has come to the end of what the writer had written, when this call looked last.
-    /// What the writer writes afterwards is not known to it: see
-    /// [`Follower::lag`](crate::Follower::lag). False where the log goes on behind a place at which
-    /// an open would end, too, such as damage.
+    /// Whether the follower reached the end of the log as the writer had written it when this call
+    /// last read. Later writes are unknown to it: see [`Follower::lag`](crate::Follower::lag).
+    /// False also if the log continues after a place where an open would end, such as damage.
     pub at_end: bool,
 }
 

@@ -332,8 +332,8 @@ fn has_operand(table: &Arc<Table>, expires: bool) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether what is in memory of a follower, or in tables that it has opened, has another meaning
-/// under the settings `now`: then it takes them over with everything that it reads anew.
+/// Whether the settings `now` change the meaning of a follower's memtables or open tables. The
+/// follower then reads everything again under the new settings.
 pub fn needs_folding(before: &KeyspaceRecord, now: &KeyspaceRecord) -> bool {
     before.operator.is_some() && (before.operator != now.operator || before.ttl == 0 && now.ttl != 0)
 }

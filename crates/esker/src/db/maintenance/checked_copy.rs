@@ -15,8 +15,8 @@ use crate::table::Table;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of so many copies of blob files the values are checked in one pass over the tables that refer to
-/// them: as many files are open meanwhile.
+/// The number of copied blob files whose values are verified in one pass over the tables. That many
+/// files are open during the pass.
 const FILES_AT_ONCE: usize = 64;
 
 /// Writes the table to the file `to`, durably but for its name.
@@ -39,8 +39,9 @@ fn note_table(inner: &Inner, table: &Table, error: &Error) {
     }
 }
 
-/// Copies blob files to the directory `target`, durably but for their names. `tables` are all that
-/// may refer to them. The caller sees to it that those which this process writes stay.
+/// Copies blob files to the directory `target`. The bytes are durable then, the names are not.
+/// `tables` are all tables that may refer to the files. The caller ensures that files which this
+/// process writes are not removed meanwhile.
 pub fn blobs(inner: &Inner, tables: &[Arc<Table>], files: &[Arc<BlobFile>], target: &Path) -> Result<()> {
     let env = &*inner.options.env;
     let mut known = inner.blobs.damaged();

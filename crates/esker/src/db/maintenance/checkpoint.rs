@@ -125,12 +125,12 @@ fn begin(env: &dyn Env, target: &Path) -> Result<()> {
 
 /// What the copy is made of.
 pub(super) struct Contents {
-    /// What its manifest is to say, but for the log.
+    /// The content of the copy's manifest, without the log.
     pub state: ManifestState,
-    /// All tables of the database. While they are referenced, they and the blob files are not
-    /// removed, though jobs go on; or they are open, and may be.
+    /// All tables of the database. While they are referenced, no job removes them or the blob
+    /// files. A follower's writer may remove them, but they are open.
     pub tables: BTreeMap<u64, Arc<Table>>,
-    /// Those of them that are neither linked nor written.
+    /// The tables that are copied, since they are neither linked nor written.
     pub tables_to_copy: Vec<u64>,
     pub blobs_to_copy: Vec<Arc<BlobFile>>,
 }

@@ -85,7 +85,7 @@ fn path_of(error: &Error) -> Option<&Path> {
     }
 }
 
-/// What the manifest says, as far as it can be read.
+/// The readable part of the manifest.
 struct Found {
     state: ManifestState,
     /// All of it could be read.
@@ -93,7 +93,7 @@ struct Found {
     /// The tables in the directory, where they must be looked at because the manifest does not say
     /// which are in use.
     tables: BTreeSet<u64>,
-    /// As long as this is the same, so is what the manifest says.
+    /// While this is the same, the content of the manifest is the same.
     stamp: Option<(u64, u64)>,
 }
 
@@ -163,8 +163,8 @@ impl<'a> Walk<'a> {
         (self.tell)(VerifyEvent::Progress { done: self.done, total: self.total });
     }
 
-    /// Whether what was told has the file in it that this error is about. Of the log the error may
-    /// name the directory, and of a manifest `CURRENT`.
+    /// Whether damage was reported in the file that this error names. An error of the log may name
+    /// the directory, and one of the manifest `CURRENT`.
     fn explains(&self, error: &Error) -> bool {
         let names = |is: &dyn Fn(&str) -> bool| self.told.keys().filter_map(|path| path.file_name()?.to_str()).any(is);
         path_of(error).is_some_and(|path| {
@@ -174,8 +174,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// What is in force, or the most of it that can be read; none where a newer version has written
-    /// it, of which nothing is known.
+    /// Reads the current manifest, or the readable part of it. `None` if a newer version of the
+    /// engine has written it.
     fn manifest(&mut self) -> Option<Found> {
         let env = Arc::clone(&self.options.env);
         let stamp = stamp(&*env, self.directory).unwrap_or_default();
@@ -359,7 +359,7 @@ impl<'a> Walk<'a> {
                 found = Found { state, stamp, ..found };
             }
         }
-        // The writer that changes it read it when it was opened.
+        // The manifest changes, so a writer is open, which read the manifest without an error.
         Ok(())
     }
 }

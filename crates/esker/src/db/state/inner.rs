@@ -29,12 +29,12 @@
 //!
 //! The user's code is called with the first three held, and with that of the snapshots for readings
 //! of the clock, which comes after them and before the leaves; an environment of the user's with
-//! `manifest` and those of 6 and 7 as well. So what that code calls takes none of these, or is
-//! refused (`Inner::refuse_in_callback`).
+//! `manifest` and those of 6 and 7 as well. A call that such code makes takes none of these locks,
+//! or is refused (`Inner::refuse_in_callback`).
 //!
-//! The threads of a divided compaction (`job/parallel.rs`) take only locks of the last two kinds;
-//! their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on
-//! their threads are taken with none of these held.
+//! The threads of a divided compaction (`job/parallel.rs`) take only locks of the last two kinds.
+//! Their coordinator flushes for them, and holds none of these locks while it does. The handles'
+//! locks on their threads are taken with none of these held.
 //!
 //! Point reads take none of them: they load a keyspace's read state and search it. Where the merge
 //! settings of the keyspace were changed since the open, they look at the former ones, a leaf.

@@ -1,16 +1,16 @@
-//! What the operands of a keyspace are combined by, now and before.
+//! The merge settings of a keyspace: the present ones, and the former ones that readers may need.
 //!
-//! Settings by which operands are combined change only where no operand is left in what reads find
-//! from then on (`lifecycle/settings.rs`). But a read may have loaded its read state before, with
-//! operands in it, and combine them afterwards; an iterator does so as long as it lives. So each
-//! read state has the epoch of its settings, and those of before are kept.
+//! Merge settings change only when no operand is left in the read states to come
+//! (`lifecycle/settings.rs`). A read that loaded its read state before the change may still combine
+//! operands of it afterwards, an iterator for as long as it lives. Each read state therefore has
+//! the epoch of its settings, and the settings of former epochs are kept.
 //!
-//! The order, for one that changes them under the writer lock: the present settings are kept under
-//! the present epoch; then the keyspace has the new ones; then a read state of the next epoch takes
-//! the place of the present one, and with it another active memtable, so that no operand of the new
-//! settings comes to be where a reader of the old epoch searches. A reader loads the present
-//! settings first and looks for kept ones then: if it finds none, those that it has loaded were in
-//! force in its epoch. Where nothing was ever changed, it takes no lock.
+//! A change takes these steps under the writer lock. It stores the present settings under the
+//! present epoch, and gives the keyspace the new ones. It then installs a read state of the next
+//! epoch with a new active memtable, so that no reader of the old epoch finds an operand of the new
+//! settings. A reader loads the present settings first, and looks for former ones after that: if it
+//! finds none, the loaded settings are those of its epoch. If the settings never changed, a reader
+//! takes no lock.
 
 use crate::base::sync::{AtomicBool, Guard, Mutex};
 use crate::merge_operator::MergeOperator;

@@ -54,8 +54,8 @@ impl ReadState {
         ReadState { active, immutable: Vec::new(), version, dropped: None, merge_epoch }
     }
 
-    /// All memtables, newest first. Those of a keyspace that was dropped are among them, as long as
-    /// a snapshot sees them: until the drop is durable, the log must not lose what is in them.
+    /// All memtables, newest first. They include those of a dropped keyspace while a snapshot sees
+    /// them: the log must keep their writes until the drop is durable.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let before = self.before_drop();
         let earlier = before.into_iter().flat_map(|before| [&before.active].into_iter().chain(&before.immutable));

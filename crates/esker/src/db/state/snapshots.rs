@@ -193,7 +193,7 @@ impl SnapshotGuard {
         self
     }
 
-    /// What it reads in, if not in what is there when it reads.
+    /// The read states that the snapshot holds; without them it reads the current ones.
     #[inline]
     pub fn pins(&self) -> Option<&Arc<Pins>> {
         self.pins.as_ref()

@@ -27,7 +27,8 @@ const LOOKS: u32 = if cfg!(esker_loom) { 1 } else { 64 };
 #[repr(align(64))]
 struct Slot([AtomicU64; 2]);
 
-/// Whether no thread is at work in a count. The load that finds it so sees what they did.
+/// Whether the count has no thread at work. A load that finds none sees all that those threads
+/// wrote.
 #[inline]
 fn is_left(count: &AtomicU64) -> bool {
     count.load(Ordering::Acquire).is_multiple_of(ENTERED)
@@ -93,8 +94,8 @@ impl ThreadGate {
     #[inline]
     pub fn enter_slot(&self, slot: usize) -> GatePass<'_> {
         if slot >= self.used.load(Ordering::Relaxed) {
-            // Before the slot is used: a thread that does not see this sees nothing of this
-            // thread's, which in turn sees all of theirs.
+            // Before the slot is used. A thread that does not see this store sees no write of this
+            // thread, and then this thread sees all writes of that one.
             self.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let count = &self.slots[slot].0[self.open.load(Ordering::Relaxed) % 2];

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A scan is remembered once it has skipped so many dead entries.
 pub const LEAST_PASSED: u64 = if cfg!(test) { 4 } else { 64 };
 /// Dead ranges remembered for a keyspace: the heads of so many queues.
-const MOST_STRETCHES: usize = 8;
+const MOST_RANGES: usize = 8;
 
 /// Of the keys from `start` on and before `passed_end` a reader at `passed_at` or later sees none;
 /// those before `end` are watched.
@@ -45,7 +45,7 @@ pub struct TombstoneSkipCache {
     /// Whether there is any. Set under the writer lock.
     watches: AtomicBool,
     /// Oldest first; they may overlap. A leaf among the locks.
-    stretches: Mutex<Vec<DeadRange>>,
+    ranges: Mutex<Vec<DeadRange>>,
     /// Of the keys. Nothing is remembered in one that is not to be trusted: no comparator is called
     /// with the lock held, and no seek goes anywhere on its word.
     order: KeyOrder,
@@ -68,11 +68,10 @@ impl TombstoneSkipCache {
         if !self.watches.load(Ordering::Relaxed) {
             return None;
         }
-        let stretches = self.stretches.lock();
-        let holds = |stretch: &&DeadRange| {
-            self.is_between(&stretch.start, key, &stretch.passed_end) && stretch.passed_at <= sequence
-        };
-        stretches.iter().find(holds).map(|stretch| stretch.passed_end.clone())
+        let ranges = self.ranges.lock();
+        let holds =
+            |range: &&DeadRange| self.is_between(&range.start, key, &range.passed_end) && range.passed_at <= sequence;
+        ranges.iter().find(holds).map(|range| range.passed_end.clone())
     }
 
     /// Notes that a write shows `key` from now on. Under the writer lock.
@@ -84,24 +83,24 @@ impl TombstoneSkipCache {
     }
 
     fn cut(&self, key: &[u8]) {
-        let mut stretches = self.stretches.lock();
-        for stretch in stretches.iter_mut() {
-            if self.is_between(&stretch.start, key, &stretch.end) {
-                stretch.end = key.to_vec();
-                if self.order.less(key, &stretch.passed_end) {
-                    stretch.passed_end.clone_from(&stretch.end);
+        let mut ranges = self.ranges.lock();
+        for range in ranges.iter_mut() {
+            if self.is_between(&range.start, key, &range.end) {
+                range.end = key.to_vec();
+                if self.order.less(key, &range.passed_end) {
+                    range.passed_end.clone_from(&range.end);
                 }
             }
         }
-        stretches.retain(|stretch| self.order.less(&stretch.start, &stretch.end));
-        if stretches.is_empty() {
+        ranges.retain(|range| self.order.less(&range.start, &range.end));
+        if ranges.is_empty() {
             self.watches.store(false, Ordering::Relaxed);
         }
     }
 
     /// Forgets everything: keys were written that were not noted here. Under the writer lock.
     pub fn clear(&self) {
-        self.stretches.lock().clear();
+        self.ranges.lock().clear();
         self.watches.store(false, Ordering::Relaxed);
     }
 
@@ -112,14 +111,13 @@ impl TombstoneSkipCache {
         if !order.is_trusted() || !order.less(from, to) {
             return;
         }
-        let mut stretches = self.stretches.lock();
-        let goes_on =
-            |stretch: &&mut DeadRange| !order.less(from, &stretch.start) && !order.less(&stretch.passed_end, from);
-        let Some(stretch) = stretches.iter_mut().find(goes_on) else {
-            if stretches.len() == MOST_STRETCHES {
-                stretches.remove(0);
+        let mut ranges = self.ranges.lock();
+        let goes_on = |range: &&mut DeadRange| !order.less(from, &range.start) && !order.less(&range.passed_end, from);
+        let Some(range) = ranges.iter_mut().find(goes_on) else {
+            if ranges.len() == MOST_RANGES {
+                ranges.remove(0);
             }
-            stretches.push(DeadRange {
+            ranges.push(DeadRange {
                 start: from.to_vec(),
                 passed_end: from.to_vec(),
                 passed_at: 0,
@@ -129,15 +127,15 @@ impl TombstoneSkipCache {
             self.watches.store(true, Ordering::Relaxed);
             return;
         };
-        let seen_end = order.min(to, &stretch.end);
-        if sequence >= stretch.watched_from && order.less(&stretch.passed_end, seen_end) {
-            stretch.passed_end = seen_end.to_vec();
-            stretch.passed_at = stretch.passed_at.max(sequence);
+        let seen_end = order.min(to, &range.end);
+        if sequence >= range.watched_from && order.less(&range.passed_end, seen_end) {
+            range.passed_end = seen_end.to_vec();
+            range.passed_at = range.passed_at.max(sequence);
         }
         // Not before all of it is passed: readers that overlap would put that off again and again.
-        if stretch.passed_end == stretch.end && order.less(&stretch.end, to) {
-            stretch.end = to.to_vec();
-            stretch.watched_from = last_sequence;
+        if range.passed_end == range.end && order.less(&range.end, to) {
+            range.end = to.to_vec();
+            range.watched_from = last_sequence;
         }
     }
 }
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_passed_when_it_was_seen_twice() {
+    fn a_range_is_passed_when_it_was_seen_twice() {
         let passed = TombstoneSkipCache::default();
         passed.note_passed(b"b", b"m", 10, 15);
         assert_eq!(behind(&passed, "b", 20), None, "a write between 10 and 15 may have shown something");
@@ -200,7 +198,7 @@ mod tests {
             passed.note_passed(&from, &to, 1, 1);
             assert_eq!(passed.behind(&from, 1).as_deref(), Some(&to[..]));
         }
-        assert_eq!(passed.stretches.lock().len(), MOST_STRETCHES);
+        assert_eq!(passed.ranges.lock().len(), MOST_RANGES);
         passed.clear();
         assert_eq!(passed.behind(&[99, 1], 1), None);
     }

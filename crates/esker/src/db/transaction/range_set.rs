@@ -49,7 +49,7 @@ impl RangeSet {
         {
             start = first.clone();
         }
-        // All that begin in this one, or where it ends, as it grows.
+        // Joins every range that begins within this one or at its end; each may move that end.
         loop {
             let next = self.joined.range::<[u8], _>((Bound::Included(start.as_slice()), Bound::Unbounded)).next();
             let Some((first, behind)) = next.filter(|(first, _)| end.is_empty() || **first <= end) else { break };

@@ -46,8 +46,8 @@ enum Obstacle {
     LogSegment,
 }
 
-/// The writer lock, with room for the write; `WriteStalled` if that is not to be had within the
-/// limit.
+/// Takes the writer lock once there is room for the write. Fails with `WriteStalled` if the limit
+/// expires first.
 #[cold]
 pub fn lock_within<'a>(inner: &'a Inner, room: Room<'_>, limit: &WaitLimit) -> Result<MutexGuard<'a, Writer>> {
     if inner.inline_jobs() {
@@ -102,7 +102,7 @@ fn take_turn<'a>(inner: &'a Inner, limit: &WaitLimit) -> Result<MutexGuard<'a, W
     }
 }
 
-/// What an attempt to make room has come to.
+/// The result of an attempt to make room.
 enum Made {
     Room,
     /// Something has changed: another look is worth while.

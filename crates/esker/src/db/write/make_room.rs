@@ -1,7 +1,6 @@
-//! Room for a write: the writer lock, taken when the memtables have it.
+//! Room for a write: takes the writer lock once the memtables have room.
 //!
-//! What is here waits for as long as it takes; `lock_within.rs` does the same for writes that may
-//! not.
+//! This module waits without a limit; `lock_within.rs` takes the same steps for writes with one.
 
 use crate::db::background::rotate::rotate;
 use crate::db::background::run;

@@ -188,7 +188,7 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
 struct Resolver<'a, 'b> {
     inner: &'a Inner,
     now_ms: u64,
-    /// No operation follows, which could meet what this one makes of its key.
+    /// Whether this is the last operation: no later one reads the key that it changes.
     is_last: bool,
     /// What the batch itself made of its keys so far, by keyspace and key.
     known: HashMap<(u64, Vec<u8>), Chain>,
@@ -317,8 +317,8 @@ impl<'b> Resolver<'_, 'b> {
             || chain.base.is_some() && !(may_delete && chain.amounts_to_nothing(self.inner, keyspace, key)?))
     }
 
-    /// The expiry for the operand, if the newest version of its key is in the active memtable and
-    /// that is all there is to know: it is alive, and will not live longer.
+    /// The expiry for the operand, if the newest version of its key in the active memtable decides
+    /// it: that version is alive, and its expiry does not move.
     fn expiry_in_memory(&self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Option<u64> {
         let mut newest = None;
         let read_state = keyspace.read_state.load();

@@ -65,9 +65,9 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
     let delay = condition::delay(inner, &target.keyspace);
     let grown = end.saturating_sub(target.throttle.counted_bytes);
     let sharing = if delay.is_some() && grown > 0 { sharing(writer, keyspace) } else { 0 };
-    let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.throttle;
+    let throttle = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.throttle;
     let Some((_, halves)) = delay else {
-        pace.limit_bytes = size;
+        throttle.limit_bytes = size;
         return Some(Duration::ZERO);
     };
     let step = step_bytes(inner);
@@ -76,17 +76,17 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
         // From when the step began, or a little before: a writer that takes longer for it than it
         // must take does not wait.
-        let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
-        pace.due = pace.due.max(begun) + time.min(most);
-        pace.counted_bytes = end;
+        let begun = throttle.passed.checked_sub(CREDIT).unwrap_or(throttle.passed);
+        throttle.due = throttle.due.max(begun) + time.min(most);
+        throttle.counted_bytes = end;
     }
-    let left = pace.due.saturating_duration_since(now);
+    let left = throttle.due.saturating_duration_since(now);
     if left >= LEAST_SLEEP {
         // The limit stays where it is: no other writer goes on before it is time.
         return Some(left.min(LONGEST_SLEEP));
     }
-    pace.limit_bytes = size.min(bytes + step);
-    pace.passed = now;
+    throttle.limit_bytes = size.min(bytes + step);
+    throttle.passed = now;
     Some(Duration::ZERO)
 }
 
@@ -132,7 +132,7 @@ mod tests {
         inner
     }
 
-    fn pace(writer: &mut Writer, keyspace: u64) -> &mut WriteThrottle {
+    fn throttle(writer: &mut Writer, keyspace: u64) -> &mut WriteThrottle {
         &mut writer.keyspaces[keyspace as usize].as_mut().unwrap().throttle
     }
 
@@ -157,7 +157,7 @@ mod tests {
             rotate(inner, writer, keyspace, 0);
         }
         let begun = writer.keyspaces[keyspace as usize].as_ref().unwrap().memtable.memtable().end();
-        assert!(pace(writer, keyspace).limit_bytes < inner.options.write_buffer_bytes);
+        assert!(throttle(writer, keyspace).limit_bytes < inner.options.write_buffer_bytes);
         fill(writer, keyspace, begun + step_bytes(inner));
     }
 
@@ -167,18 +167,18 @@ mod tests {
         let mut writer = inner.writer.lock();
         inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 2);
         fall_behind(&inner, &mut writer, 1);
-        let begun = pace(&mut writer, 1).passed;
+        let begun = throttle(&mut writer, 1).passed;
         for writer_number in 0..10 {
             let left = wait_at(&inner, &mut writer, 1, || begun);
             assert_eq!(left, Some(LONGEST_SLEEP), "writer {writer_number} goes on");
         }
         // When the time has come, all go on, to the next limit.
-        let limit = pace(&mut writer, 1).limit_bytes;
-        let due = pace(&mut writer, 1).due;
+        let limit = throttle(&mut writer, 1).limit_bytes;
+        let due = throttle(&mut writer, 1).due;
         assert_eq!(wait_at(&inner, &mut writer, 1, || due - LEAST_SLEEP), Some(LEAST_SLEEP));
         assert_eq!(wait_at(&inner, &mut writer, 1, || due), Some(Duration::ZERO));
         assert_eq!(wait_at(&inner, &mut writer, 1, || unreachable!("nobody looks at the clock")), None);
-        assert!(pace(&mut writer, 1).limit_bytes > limit);
+        assert!(throttle(&mut writer, 1).limit_bytes > limit);
     }
 
     #[test]
@@ -197,13 +197,13 @@ mod tests {
         let mut writer = inner.writer.lock();
         inner.counters.flush_speed.note(step_bytes(&inner), Duration::from_secs(3600));
         fall_behind(&inner, &mut writer, 1);
-        let begun = pace(&mut writer, 1).passed;
+        let begun = throttle(&mut writer, 1).passed;
         assert!(wait_at(&inner, &mut writer, 1, || begun).unwrap() > Duration::ZERO);
         // A step, and the entry that went beyond it.
-        assert!(pace(&mut writer, 1).due <= begun + 2 * LONGEST_STEP);
+        assert!(throttle(&mut writer, 1).due <= begun + 2 * LONGEST_STEP);
         // The index has grown, and no entry came.
-        pace(&mut writer, 1).due = begun;
-        pace(&mut writer, 1).limit_bytes = 1;
+        throttle(&mut writer, 1).due = begun;
+        throttle(&mut writer, 1).limit_bytes = 1;
         assert_eq!(wait_at(&inner, &mut writer, 1, || begun), Some(Duration::ZERO));
     }
 
@@ -217,9 +217,9 @@ mod tests {
         fall_behind(&inner, &mut writer, 1);
         let now = Instant::now();
         for (took, waits) in [(step + CREDIT, false), (step / 2, true)] {
-            let pace = pace(&mut writer, 1);
-            (pace.counted_bytes, pace.limit_bytes) = (0, 1);
-            (pace.passed, pace.due) = (now - took, now - took);
+            let throttle = throttle(&mut writer, 1);
+            (throttle.counted_bytes, throttle.limit_bytes) = (0, 1);
+            (throttle.passed, throttle.due) = (now - took, now - took);
             let bytes = writer.keyspaces[1].as_ref().unwrap().memtable.memtable().end();
             let exact = inner.counters.flush_speed.time_for(bytes);
             assert!(exact >= step && exact < step + CREDIT, "{exact:?}");
@@ -244,9 +244,9 @@ mod tests {
             inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 8);
             fall_behind(&inner, &mut writer, 1);
             let begun = Instant::now();
-            pace(&mut writer, 1).due = begun;
+            throttle(&mut writer, 1).due = begun;
             wait_at(&inner, &mut writer, 1, || begun);
-            pace(&mut writer, 1).due - begun
+            throttle(&mut writer, 1).due - begun
         };
         let alone = time_of_a_step(0);
         assert!(alone >= LONGEST_STEP / 8);

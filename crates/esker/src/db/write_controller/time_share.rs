@@ -20,7 +20,7 @@ impl TimeShare {
         TimeShare { flush: Duration::ZERO, others: Duration::ZERO, passed: at }
     }
 
-    /// The flush pauses. Says whether it has had as much as the others.
+    /// Notes that the flush pauses. True if it has had as much time as the other work.
     pub fn pause(&mut self, at: Instant) -> bool {
         self.flush += at - self.passed;
         self.passed = at;

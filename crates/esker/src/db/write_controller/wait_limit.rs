@@ -15,7 +15,7 @@ pub struct WaitLimit {
 }
 
 impl WaitLimit {
-    /// That of a call that begins now; none if it waits for as long as it takes.
+    /// The limit of a call that begins now; `None` if it waits without a limit.
     #[inline]
     pub fn begin(policy: StallPolicy) -> Option<WaitLimit> {
         if policy == StallPolicy::Wait { None } else { WaitLimit::at(policy, Instant::now()) }

@@ -30,7 +30,7 @@ impl Change {
         }
     }
 
-    /// What a writer that died on the way has written of it: a first part, or some of its words.
+    /// The parts of a write that a dying writer leaves: a prefix, or some of its words.
     fn parts(&self, seed: u64) -> Vec<Change> {
         let Change::Write { offset, bytes, append } = self else { return Vec::new() };
         let mut random = Random::derived(seed, *offset as u64);
@@ -100,7 +100,7 @@ impl FileData {
         }
     }
 
-    /// What is remembered by a disk on which a power loss has left `content`.
+    /// The earlier contents that a disk keeps after a power loss that left `content`.
     pub(super) fn earlier_under(&self, content: &Content) -> Option<Arc<Earlier>> {
         let mut earlier = self.earlier.clone()?;
         let differs = |range: &Range<usize>| {
@@ -216,8 +216,8 @@ impl FileData {
         self.note_earlier(before, &written);
     }
 
-    /// What many systems do when a sync fails: the changes stay visible but are forgotten as
-    /// unwritten.
+    /// Does what many systems do after a failed sync: the changes stay visible, but no later sync
+    /// writes them.
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
         self.mark_flushed();
@@ -258,7 +258,7 @@ impl FileData {
 pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) data: Mutex<FileData>,
-    /// How often a byte was damaged: mappings look whether they are up to date.
+    /// Counts damaged bytes, so that a mapping can tell whether it is up to date.
     pub(super) damages: AtomicU64,
 }
 

@@ -1,16 +1,16 @@
-//! Faults under mappings. Where a page of a mapped file cannot be had, because the medium fails,
-//! the disk is full or the file was cut short, the system answers a load or a store with SIGBUS,
-//! which ends the process. The handler in here, installed with the first mapping, gives the access
-//! a page of zeroes instead and notes that the mapping has failed; a reader checks for that note
-//! before it relies on what it read.
+//! Faults under mappings. A page of a mapped file is unavailable if the medium fails, the disk is
+//! full or the file was truncated. The system answers a load or a store there with SIGBUS, which
+//! ends the process. The handler of this module, installed with the first mapping, maps a page of
+//! zeroes instead and marks the mapping as failed. A reader checks that mark before it relies on
+//! what it read.
 //!
-//! The handler is async-signal-safe: it takes no lock and allocates no memory. It finds the range
-//! by a walk through a fixed table of numbers that others change meanwhile. An access outside of
-//! all ranges is none of the engine's, and goes to the handler that was installed before.
+//! The handler is async-signal-safe: it takes no lock and allocates no memory. It searches a fixed
+//! table of address ranges, which other threads change meanwhile. An access outside of all ranges
+//! goes to the handler that was installed before.
 //!
-//! Not caught: an access by a thread that blocks SIGBUS, one of a process that has replaced the
-//! handler since without calling it, and a page of zeroes that the system has no room for. Where
-//! this module does not know how signals look, nothing is guarded, and so nothing is mapped.
+//! Not caught are an access by a thread that blocks SIGBUS, an access after the process replaced
+//! the handler by one that does not call it, and a page of zeroes that the system cannot allocate.
+//! On systems whose signals this module does not know nothing is guarded, and so nothing is mapped.
 
 use crate::env::note_mapping_fault;
 use libc::{c_int, c_void, sigaction, siginfo_t};
@@ -108,8 +108,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Whether a page of it could not be had. Called once [`crate::env::mapping_fault_seen`] has
-    /// reported a fault somewhere.
+    /// Whether a page of the mapping was unavailable. Called once
+    /// [`crate::env::mapping_fault_seen`] has reported a fault in some mapping.
     pub(super) fn has_failed(&self) -> bool {
         self.ranges.slots.get(self.index).is_some_and(|slot| slot.failed.load(Ordering::Relaxed))
     }
@@ -181,7 +181,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     pass_on(code, signal, info, context);
 }
 
-/// Whether the signal stands for an access whose page could not be had: that will be tried again
+/// Whether the signal reports an access to an unavailable page. The system repeats such an access
 /// when the handler returns.
 fn is_fault(code: c_int) -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -396,7 +396,7 @@ mod tests {
         let (first, second, other) = (short.map(), short.map(), whole.map());
         short.open().set_len(5000).unwrap();
         let page = PAGE_BYTES.load(Ordering::Relaxed);
-        // What is left of the file, and the rest of its last page, can be had.
+        // The remaining bytes of the file, and the rest of its last page, are readable.
         assert_eq!(first.bytes()[4999], 1);
         assert!(!first.has_failed());
         let errno = errno().unwrap();

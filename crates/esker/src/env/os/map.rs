@@ -1,4 +1,4 @@
-//! Memory mappings. What happens where a page of one cannot be had: see `guard.rs`.
+//! Memory mappings. `guard.rs` handles accesses to unavailable pages.
 
 use super::guard::{Guard, RANGES, Ranges};
 use super::unix::Positioned;
@@ -48,7 +48,7 @@ impl ReadMap {
         &self.map
     }
 
-    /// Whether a page could not be had. Its bytes read as zeroes.
+    /// Whether a page was unavailable. Its bytes read as zeroes.
     #[inline]
     pub(super) fn has_failed(&self) -> bool {
         mapping_fault_seen() && self.guard.has_failed()

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A mapped file with a page that cannot be had once that is said.
+/// A mapped file with a page that becomes unavailable on demand.
 #[derive(Debug)]
 struct Failing {
     file: Arc<MemoryRead>,

@@ -2,6 +2,7 @@
 
 use super::ByLength;
 use crate::common::{DIRECTORY, Machine};
+use esker::internals::Random;
 use esker::{
     CompactionStyle, Comparator, Db, Follower, Iter, KeyRange, Keyspace, KeyspaceOptions, Options, ReverseBytewise,
     Slice, merge::UInt64Add,
@@ -41,26 +42,17 @@ type Model = BTreeMap<Key, Vec<u8>>;
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-struct Random(u64);
+/// Keys that begin each other, also the empty one, zero bytes, and marks.
+fn random_key(random: &mut Random) -> Vec<u8> {
+    const ALPHABET: [u8; 6] = [0, 1, 2, b'a', b'b', 0xff];
+    (0..random.below(5)).map(|_| random.pick(&ALPHABET)).collect()
+}
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    /// Keys that begin each other, also the empty one, zero bytes, and marks.
-    fn key(&mut self) -> Vec<u8> {
-        const ALPHABET: [u8; 6] = [0, 1, 2, b'a', b'b', 0xff];
-        (0..self.below(5)).map(|_| ALPHABET[self.below(6) as usize]).collect()
-    }
-
-    fn bound(&mut self) -> Bound<Vec<u8>> {
-        match self.below(5) {
-            0 => Bound::Unbounded,
-            1 | 2 => Bound::Included(self.key()),
-            _ => Bound::Excluded(self.key()),
-        }
+fn random_bound(random: &mut Random) -> Bound<Vec<u8>> {
+    match random.below(5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(random_key(random)),
+        _ => Bound::Excluded(random_key(random)),
     }
 }
 
@@ -120,7 +112,7 @@ impl Walk {
         let keyspace = db.keyspace("ordered", settings).unwrap();
         let other = db.keyspace("plain", KeyspaceOptions::default()).unwrap();
         let context = format!("{} {style:?}, seed {seed}", comparator.name());
-        let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let random = Random::new(seed);
         Walk { machine, comparator, compare, style, db, keyspace, other, model: Model::new(), random, context }
     }
 
@@ -153,7 +145,7 @@ impl Walk {
     }
 
     fn write(&mut self) {
-        let key = self.random.key();
+        let key = random_key(&mut self.random);
         match self.random.below(12) {
             0..6 => {
                 let value = self.value();
@@ -172,7 +164,7 @@ impl Walk {
                 }
             }
             9 => {
-                let bounds = (self.random.bound(), self.random.bound());
+                let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
                 // Few at a time, or nothing would be left.
                 if expected(&self.model, self.compare, &bounds).len() < 12 || self.random.below(20) == 0 {
                     self.keyspace.delete_range(borrowed(&bounds)).unwrap();
@@ -212,7 +204,7 @@ impl Walk {
     fn batch(&mut self) {
         let mut batch = self.db.batch();
         for _ in 0..1 + self.random.below(5) {
-            let (key, value) = (self.random.key(), self.value());
+            let (key, value) = (random_key(&mut self.random), self.value());
             batch.put(&self.other, &key, "").unwrap();
             match self.random.below(4) {
                 0 => {
@@ -239,14 +231,14 @@ impl Walk {
         let mut transaction = self.db.transaction();
         let mut conflicts = false;
         for _ in 0..self.random.below(6) {
-            let (key, value) = (self.random.key(), self.value());
+            let (key, value) = (random_key(&mut self.random), self.value());
             match self.random.below(5) {
                 0 => {
                     transaction.delete(&self.keyspace, &key).unwrap();
                     self.model.remove(&self.key(&key));
                 }
                 1 => {
-                    let bounds = (self.random.bound(), self.random.bound());
+                    let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
                     if expected(&self.model, self.compare, &bounds).len() < 12 {
                         transaction.delete_range(&self.keyspace, borrowed(&bounds)).unwrap();
                         self.delete_range(&bounds);
@@ -263,7 +255,7 @@ impl Walk {
                 }
             }
         }
-        let bounds = (self.random.bound(), self.random.bound());
+        let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
         let mut wanted = expected(&self.model, self.compare, &bounds);
         if self.random.below(2) == 0 {
             wanted.reverse();
@@ -276,7 +268,7 @@ impl Walk {
         let mut met = None;
         if self.random.below(3) == 0 {
             // Another writer, in the range that was read or not.
-            let key = self.random.key();
+            let key = random_key(&mut self.random);
             self.keyspace.put(&key, "beside").unwrap();
             conflicts = !transaction.is_empty() && is_inside(self.compare, &bounds, &key);
             met = Some(key);
@@ -297,7 +289,7 @@ impl Walk {
     }
 
     fn check_scan(&mut self, scan: impl Fn(&Bounds) -> Iter, model: &Model) {
-        let bounds = (self.random.bound(), self.random.bound());
+        let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
         let wanted = expected(model, self.compare, &bounds);
         assert_eq!(collected(scan(&bounds)), wanted, "{} in {bounds:?}", self.context);
         let mut back = collected(scan(&bounds).rev());
@@ -320,7 +312,7 @@ impl Walk {
         let mut cursor = self.keyspace.cursor().unwrap();
         let mut at: Option<usize> = None;
         for _ in 0..12 {
-            let key = self.random.key();
+            let key = random_key(&mut self.random);
             match self.random.below(6) {
                 0 => {
                     cursor.seek(&key).unwrap();
@@ -353,7 +345,7 @@ impl Walk {
         self.model = model;
         self.check_cursor();
         for _ in 0..8 {
-            let key = self.random.key();
+            let key = random_key(&mut self.random);
             let wanted = self.model.get(&self.key(&key)).map(Vec::as_slice);
             assert_eq!(self.keyspace.get(&key).unwrap().as_deref(), wanted, "{}: {key:?}", self.context);
             assert_eq!(self.keyspace.contains_key(&key).unwrap(), wanted.is_some(), "{}: {key:?}", self.context);
@@ -362,7 +354,7 @@ impl Walk {
         let owned = |(key, value): (Slice, Slice)| (key.to_vec(), value.to_vec());
         assert_eq!(self.keyspace.first().unwrap().map(owned), self.model.first_key_value().map(pair));
         assert_eq!(self.keyspace.last().unwrap().map(owned), self.model.last_key_value().map(pair));
-        let bounds = (self.random.bound(), self.random.bound());
+        let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
         let wanted = expected(&self.model, self.compare, &bounds);
         assert_eq!(self.keyspace.count(borrowed(&bounds)).unwrap(), wanted.len() as u64, "{}", self.context);
         let keys: Vec<_> = self.keyspace.range(borrowed(&bounds)).keys().map(|key| key.unwrap().to_vec()).collect();
@@ -376,7 +368,7 @@ impl Walk {
             0 | 1 => self.db.flush().unwrap(),
             2 => self.keyspace.compact().unwrap(),
             3 => {
-                let bounds = (self.random.bound(), self.random.bound());
+                let bounds = (random_bound(&mut self.random), random_bound(&mut self.random));
                 self.keyspace.compact_range(borrowed(&bounds)).unwrap();
             }
             4 => self.ingest(),
@@ -392,7 +384,7 @@ impl Walk {
     fn ingest(&mut self) {
         let mut pairs: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
         for _ in 0..self.random.below(20) {
-            let (key, value) = (self.random.key(), self.value());
+            let (key, value) = (random_key(&mut self.random), self.value());
             pairs.insert(self.key(&key), value);
         }
         let wrong = pairs.iter().rev().map(|(key, value)| (&key.0, value));

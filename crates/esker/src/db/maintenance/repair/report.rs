@@ -38,7 +38,7 @@ pub struct RepairReport {
     pub lost_directory: Option<PathBuf>,
 }
 
-/// One file that was not as it should be.
+/// A file in which the repair found a problem.
 ///
 /// ```
 /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

@@ -223,8 +223,8 @@ impl Tables<'_> {
                 one_by_one: true,
             },
         };
-        let cuts = OutputSplitter::default();
-        let mut output = Output::new(&options, tombstones, &cuts);
+        let splitter = OutputSplitter::default();
+        let mut output = Output::new(&options, tombstones, &splitter);
         let result = fill(&mut |entry| output.add(entry))?;
         Ok((output.finish()?, result))
     }
