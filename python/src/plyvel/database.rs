@@ -363,7 +363,8 @@ impl DB {
 fn property(db: &Db, name: &str) -> Option<String> {
     let stats = db.stats();
     if let Some(level) = name.strip_prefix("leveldb.num-files-at-level") {
-        let level: usize = level.parse().ok().filter(|level| *level < 7)?;
+        let digits = level.bytes().all(|byte| byte.is_ascii_digit());
+        let level: usize = level.parse().ok().filter(|level| digits && *level < 7)?;
         // Runs are what levels are there; the last one is the deepest.
         let files = |keyspace: &esker::KeyspaceStats| keyspace.runs.get(level).map_or(0, |run| run.tables);
         return Some(stats.keyspaces.iter().map(files).sum::<u64>().to_string());
