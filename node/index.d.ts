@@ -261,7 +261,10 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   checkpoint(directory: string, options?: CheckpointOptions): Promise<void>
 
-  /** Reads everything and checks it. `LEVEL_CORRUPTION` is the first damage. */
+  /**
+   * Reads everything and checks it. The error is the first damage, mostly `LEVEL_CORRUPTION`; its
+   * `damage` has the texts of all.
+   */
   verify(): Promise<void>
 
   /** The names of all keyspaces. */
@@ -293,8 +296,21 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   catchUp(): Promise<number>
 
+  /**
+   * How far a database that was opened with `follower` is behind its writer; it stays where it is.
+   * `undefined` if the log from there on is gone, because it is in tables, which the next `catchUp()`
+   * reads.
+   */
+  lag(): Promise<FollowerLag | undefined>
+
   /** The value of a property of the engine, `esker.health.writable` for example. */
   getProperty(name: string): string | undefined
+
+  /**
+   * As the method, of the database in a directory, without a lock and without a write: a writer may
+   * be at work beside it. It need not be one that opens.
+   */
+  static verify(location: string): Promise<void>
 
   /**
    * Makes a damaged database open again, with what can be read of it. It must not be open.
@@ -306,6 +322,16 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    * open.
    */
   static destroy(location: string): Promise<void>
+}
+
+/** How far a follower is behind what its writer has written. */
+export interface FollowerLag {
+  /** Batches in the log that the follower has not read. */
+  batches: number
+  /** The bytes of log that they take. */
+  logBytes: number
+  /** The number of the last write in them; if there are none, of the last that the follower has. */
+  sequence: number
 }
 
 /**

@@ -50,6 +50,7 @@ const MANIFEST = {
     flush: true,
     ingest: true,
     keyspaces: true,
+    lag: true,
     merge: true,
     mergeAndGet: true,
     persist: true,
@@ -401,6 +402,10 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => this.#database.catchUp())
   }
 
+  async lag() {
+    return this.#whenOpen(() => this.#database.lag())
+  }
+
   async flush() {
     return this.#whenOpen(() => this.#database.flush())
   }
@@ -429,6 +434,10 @@ class EskerLevel extends AbstractLevel {
     if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
     this.#assertOpen()
     return this.#database.propertySync(name) ?? undefined
+  }
+
+  static async verify(location) {
+    return binding.Database.verifyDirectory(assertLocation(location))
   }
 
   static async repair(location) {

@@ -6,7 +6,7 @@ use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
 use crate::operations::{Operation, Operations};
 use crate::options::{OpenOptions, built_in_operator};
-use crate::outcomes::Outcomes;
+use crate::outcomes::{Lag, Outcomes};
 use crate::range::{KeyRange, key_range};
 use crate::reads::{Answers, Reads};
 use crate::snapshot::{Snapshot, reader};
@@ -15,7 +15,7 @@ use crate::values::{Format, Found, FoundMany, Input, bytes, duration, millisecon
 use crate::watch::Watch;
 use crate::work::{Answer, Work, guarded, run};
 use crate::writes::Writes;
-use esker::{CheckpointMode, Db, Options, Ttl};
+use esker::{CheckpointMode, Db, Options, Ttl, VerifyEvent, VerifyReport};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
@@ -250,9 +250,15 @@ impl Database {
         let call = self.state.begin();
         run(move || {
             let call = call?;
-            let none = || Failure::invalid("the database follows no writer; open it with the option follower");
-            Ok(call.follower.as_ref().ok_or_else(none)?.catch_up()?.sequence as f64)
+            Ok(call.follower()?.catch_up()?.sequence as f64)
         })
+    }
+
+    /// How far it is behind what the writer has written, if that is known.
+    #[napi]
+    pub fn lag(&self) -> AsyncTask<Work<Option<Lag>>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.follower()?.lag()?.map(Lag)))
     }
 
     /// About the bytes that a range takes.
@@ -366,8 +372,8 @@ impl Database {
     pub fn verify(&self) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
         run(move || {
-            call?.db.verify()?;
-            Ok(())
+            let call = call?;
+            verified(|tell| call.db.verify_with(tell))
         })
     }
 
@@ -399,6 +405,12 @@ impl Database {
         run(move || Ok(Db::destroy(location, Options::default())?))
     }
 
+    /// Reads everything of a database in its directory and checks it.
+    #[napi]
+    pub fn verify_directory(location: String) -> AsyncTask<Work<()>> {
+        run(move || verified(|tell| Db::verify_directory(location, Options::default(), tell)))
+    }
+
     /// Makes a damaged database open again.
     #[napi]
     pub fn repair(location: String) -> AsyncTask<Work<()>> {
@@ -407,6 +419,19 @@ impl Database {
             Ok(())
         })
     }
+}
+
+/// What a verification says, whose failure has all that is damaged.
+fn verified(
+    verify: impl FnOnce(&mut dyn FnMut(VerifyEvent<'_>)) -> esker::Result<VerifyReport>,
+) -> Result<(), Failure> {
+    let mut damage: Vec<String> = Vec::new();
+    let report = verify(&mut |event| {
+        if let VerifyEvent::Damage(error) = event {
+            damage.push(error.to_string());
+        }
+    });
+    report.map(drop).map_err(|error| Failure::of_verification(error, damage))
 }
 
 impl Database {

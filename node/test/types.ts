@@ -4,6 +4,7 @@
 import {
   EskerLevel,
   type BatchOperation,
+  type FollowerLag,
   type KeyspaceSettings,
   type OpenOptions
 } from 'esker-level'
@@ -90,9 +91,12 @@ async function typed(): Promise<void> {
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')
   await EskerLevel.repair(db.location)
+  await EskerLevel.verify(db.location)
 
   const kept: OpenOptions = { keepChanges: { bytes: 1 << 20 } }
   const follower = new EskerLevel('data', { follower: true, keepChanges: 'as-before' })
+  const lag: FollowerLag | undefined = await follower.lag()
+  console.log(lag?.batches, lag?.logBytes, lag?.sequence)
   const caughtUp: number = await follower.catchUp()
   const changes = await db.changes({ from: caughtUp, onlyDurable: true })
   for await (const batch of changes) {

@@ -47,6 +47,7 @@ from ._esker import (
     _release_unused_memory,
     _repair,
     _unused_memory_bytes,
+    _verify,
 )
 from ._views import (
     AssociativeOperator,
@@ -54,6 +55,7 @@ from ._views import (
     Comparator,
     CompactionFilter,
     FilterPolicy,
+    FollowerLag,
     Health,
     Keyspaces,
     KeyspaceSettings,
@@ -72,6 +74,7 @@ __all__ = [
     "Database",
     "FilterPolicy",
     "Follower",
+    "FollowerLag",
     "Health",
     "Keyspace",
     "KeyspaceBatch",
@@ -93,6 +96,7 @@ __all__ = [
     "release_unused_memory",
     "repair",
     "unused_memory_bytes",
+    "verify",
 ]
 __all__ += _errors.__all__
 
@@ -161,6 +165,24 @@ def repair(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] =
     True
     """
     return RepairReport(*_repair(path, comparators))
+
+
+def verify(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] = ()) -> int:
+    """Reads and checks everything that a database has stored, and returns the number of entries in tables.
+
+    Takes no lock and writes nothing: another process may have the database open. It may be one that
+    does not open: then every part is gone over on its own. The first damage is raised, mostly as
+    `CorruptionError`; its attribute `damage` lists all. `comparators` are as for `open`.
+
+    >>> import esker, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with esker.open(directory) as db:
+    ...     db[b"ada"] = b"1815"
+    ...     db.flush()
+    ...     esker.verify(directory)
+    1
+    """
+    return _verify(path, comparators)
 
 
 def release_unused_memory() -> None:

@@ -310,6 +310,25 @@ def test_damage_is_named_and_repaired(directory: pathlib.Path) -> None:
         with esker.open(directory) as db:
             db.verify()
     assert damage.value.path == str(table) and damage.value.offset is not None
+    assert damage.value.damage and damage.value.damage[0] == str(damage.value)
+    # Also where it does not open: the table is found all the same.
+    with pytest.raises(esker.CorruptionError) as damage:
+        esker.verify(directory)
+    current = directory / "CURRENT"
+    named, manifests = current.read_bytes(), [*directory.glob("MANIFEST-*")]
+    contents = [manifest.read_bytes() for manifest in manifests]
+    for path in [current, *manifests]:
+        path.write_bytes(b"damaged")
+    with pytest.raises(esker.CorruptionError) as damage:
+        esker.verify(directory)
+    assert damage.value.damage and any(str(table) in text for text in damage.value.damage)
+    assert len(damage.value.damage) > 1
+    current.write_bytes(named)
+    for manifest, content in zip(manifests, contents):
+        manifest.write_bytes(content)
+    with pytest.raises(esker.NotFoundError) as nothing:
+        esker.verify(directory / "nowhere")
+    assert nothing.value.damage is None
     report = esker.repair(directory)
     assert not report.healthy and report.problems and report.lost_entries
     with esker.open(directory) as db:
@@ -423,6 +442,7 @@ def test_after_a_fork_the_child_gets_errors(directory: pathlib.Path, tmp_path: p
     # Threads of the parent wait in queues that all databases share.
     assert in_child(another) == "ForkedError"
     assert in_child(lambda: esker.repair(directory)) == "ForkedError"
+    assert in_child(lambda: esker.verify(directory)) == "ForkedError"
     # Nothing of that has touched the parent's.
     assert next(scan) == (b"a", b"1") and db[b"a"] == b"1"
     batch.commit()

@@ -69,8 +69,11 @@ def test_another_process_writes(directory: pathlib.Path, writer: Writer) -> None
         assert dict(names) == {b"a": b"1"} and len(list(changes)) == 1
         last = writer.do('names[b"b"] = b"2"')
         assert b"b" not in names
+        lag = follower.lag()
+        assert lag is not None and lag.log_bytes > 0 and lag == (1, lag.log_bytes, last)
         with db.snapshot() as before:
             assert follower.catch_up() == last
+            assert follower.lag() == esker.FollowerLag(batches=0, log_bytes=0, sequence=last)
             assert names[b"b"] == b"2" and b"b" not in before.keyspace(names)
         assert watch.wait() and [change.key for batch in changes for change in batch] == [b"b"]
 
