@@ -2083,10 +2083,11 @@ esker_code esker_follower_destroy(esker_follower *follower);
 esker_code esker_follower_catch_up(esker_follower *follower, uint64_t *sequence);
 
 /*
- How far the follower is behind what the writer has written: the batches and the bytes of log that
- it has not read, and the number of the last write in them, that which it has if there is none. It
- stays where it is. `*known` is false where the log from there on is gone, because it is in tables,
- which `esker_follower_catch_up` reads; the numbers are 0 then. Each of the last four may be NULL.
+ How far the follower is behind what the writer has written: the batches and the bytes of log
+ that it has not read, and the number of the last write in them, that which it has if there is
+ none. It stays where it is. `*known` is false where the log from there on is gone, because it is
+ in tables, which `esker_follower_catch_up` reads; the numbers are 0 then. Each of the last four
+ may be NULL.
  */
 esker_code esker_follower_lag(esker_follower *follower,
                               bool *known,
