@@ -324,8 +324,8 @@ def test_damage_is_named_and_repaired(directory: pathlib.Path) -> None:
     assert damage.value.damage and any(str(table) in text for text in damage.value.damage)
     assert len(damage.value.damage) > 1
     current.write_bytes(named)
-    for manifest, content in zip(manifests, contents):
-        manifest.write_bytes(content)
+    for manifest, before in zip(manifests, contents):
+        manifest.write_bytes(before)
     with pytest.raises(esker.NotFoundError) as nothing:
         esker.verify(directory / "nowhere")
     assert nothing.value.damage is None
