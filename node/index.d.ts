@@ -241,10 +241,10 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   setTtl(ttl: true | number): Promise<void>
 
   /**
-   * Gives the keyspace the built-in merge operator of that name. In the place of another one it takes
-   * the time to rewrite the keyspace.
+   * Gives the keyspace a merge operator: a built-in one by its name, or that of a module. In the place
+   * of another one it takes the time to rewrite the keyspace.
    */
-  setMergeOperator(name: string): Promise<void>
+  setMergeOperator(operator: string | MergeOperatorModule): Promise<void>
 
   /**
    * Gives the keyspace another name, in one atomic step that is durable when the promise is settled.
@@ -432,6 +432,34 @@ export interface CompareAndSwap<V> {
 export type MergeOperator =
   'uint64add' | 'int64add' | 'max' | 'min' | 'put' | 'bytesxor' | 'bitor' | `stringappend:${string}`
 
+/**
+ * A merge operator of the program: a module that exports it. The module is loaded in a worker thread
+ * of its own.
+ */
+export interface MergeOperatorModule {
+  /** An absolute path, or a URL of a file, as `new URL('./operator.mjs', import.meta.url)`. */
+  module: string | URL
+}
+
+/** What such a module exports, or has as its default. The functions return no promises. */
+export interface ProgramMergeOperator {
+  /** Stored with the keyspace. Change it when the meaning of stored operands changes. */
+  name: string
+
+  /** The value after all operands, oldest first; nothing deletes the key. */
+  fullMerge(
+    key: Buffer,
+    existing: Buffer | undefined,
+    operands: Buffer[]
+  ): string | Uint8Array | null | undefined
+
+  /** Makes one operand of two, or returns nothing where it cannot. */
+  partialMerge?(key: Buffer, older: Buffer, newer: Buffer): string | Uint8Array | null | undefined
+
+  /** Throws where `fullMerge` could never take the operand, which refuses the write. */
+  checkOperand?(operand: Buffer): void
+}
+
 /** One operation as it was committed. */
 export type Change<K, V> = {
   /** Its place in the order of writes. Numbers ascend, with gaps. */
@@ -557,7 +585,7 @@ export interface OpenOptions extends AbstractOpenOptions {
   keyspace?: string | undefined
 
   /** The merge operator of the keyspace. Stored when the keyspace is created. */
-  mergeOperator?: MergeOperator | undefined
+  mergeOperator?: MergeOperator | MergeOperatorModule | undefined
 
   /**
    * Whether entries of the keyspace can expire; a number is the time to live of those that are put

@@ -5,10 +5,11 @@ use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
 use crate::operations::{Operation, Operations};
-use crate::options::{OpenOptions, built_in_operator};
+use crate::options::{OpenOptions, merge_operator};
 use crate::outcomes::{Lag, Outcomes};
 use crate::range::{KeyRange, key_range};
 use crate::reads::{Answers, Reads};
+use crate::served_operator::ServedOperator;
 use crate::snapshot::{Snapshot, reader};
 use crate::transaction::Transaction;
 use crate::values::{Format, Found, FoundMany, Input, bytes, duration, milliseconds};
@@ -322,11 +323,15 @@ impl Database {
         })
     }
 
-    /// Gives the keyspace a built-in merge operator.
+    /// Gives the keyspace a merge operator: a built-in one, or one of the program.
     #[napi]
-    pub fn set_merge_operator(&self, name: String) -> AsyncTask<Work<()>> {
+    pub fn set_merge_operator(&self, name: Option<String>, served: Option<ServedOperator>) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
-        run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
+        run(move || {
+            let none = || Failure::invalid("no merge operator");
+            let operator = merge_operator(name.as_deref(), served.as_ref())?.ok_or_else(none)?;
+            Ok(call?.keyspace.set_shared_merge_operator(operator)?)
+        })
     }
 
     /// The number of the keyspace, on this thread.

@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
-const { codeOf } = require('./failures')
+const { codeOf, failure } = require('./failures')
 
 const u64 = {
   name: 'u64',
