@@ -28,8 +28,8 @@ const load = async function () {
     if (checked !== undefined) throw new TypeError('checkOperand must return nothing, or throw')
   }
 
-  const serving = binding.serveOperator((number) => {
-    const call = binding.operatorCall(serving, number)
+  const server = new binding.OperatorServer((number) => {
+    const call = server.call(number)
     if (!call) return
     let value
 
@@ -38,15 +38,15 @@ const load = async function () {
       if (value !== undefined && typeof value !== 'string' && !types.isUint8Array(value))
         throw new TypeError('A merge operator must return a string, a Uint8Array, or nothing')
     } catch (err) {
-      binding.answerOperatorCall(serving, number, messageOf(err))
+      server.answer(number, messageOf(err))
       return
     }
 
-    binding.answerOperatorCall(serving, number, undefined, value)
+    server.answer(number, undefined, value)
   })
 
   return {
-    serving,
+    serving: server.number,
     name,
     hasPartialMerge: partialMerge !== undefined,
     hasCheckOperand: checkOperand !== undefined

@@ -112,25 +112,11 @@ fn worker(number: u32) -> Result<Arc<Worker>, Failure> {
     found.ok_or_else(|| Failure::invalid("the worker thread of the merge operator has ended"))
 }
 
-/// Serves an operator in this thread until it ends: `ring` is called with the number of each call.
-/// Returns the number of the worker.
+/// Serves an operator in this thread until that ends.
 #[napi]
-pub fn serve_operator(env: &Env, ring: Function<'_, u32, ()>) -> napi::Result<u32> {
-    let bell = ring.build_threadsafe_function::<u32>().build_callback(|context| Ok(context.value))?;
-    let calls = Calls { bell: Some(Arc::new(bell)), ..Calls::default() };
-    let worker = Arc::new(Worker { calls: Mutex::new(calls), answered: Condvar::new() });
-    let number = {
-        let mut serving = SERVING.lock();
-        serving.last = serving.last.wrapping_add(1);
-        let number = serving.last;
-        serving.workers.insert(number, worker);
-        number
-    };
-    env.add_env_cleanup_hook(number, |number| {
-        let ended = SERVING.lock().workers.remove(&number);
-        ended.iter().for_each(|worker| worker.end());
-    })?;
-    Ok(number)
+pub struct OperatorServer {
+    number: u32,
+    worker: Arc<Worker>,
 }
 
 /// The arguments of a call, which the worker answers next.
@@ -146,35 +132,62 @@ pub struct OperatorCall<'env> {
     pub operands: Vec<BufferSlice<'env>>,
 }
 
-/// The call of that number, if somebody waits for it.
 #[napi]
-pub fn operator_call<'env>(env: &'env Env, serving: u32, call: u32) -> napi::Result<Option<OperatorCall<'env>>> {
-    let Ok(worker) = worker(serving) else { return Ok(None) };
-    let fetched = {
-        let mut calls = worker.calls.lock();
-        let Some(waiting) = calls.table.get_mut(&call) else { return Ok(None) };
-        std::mem::replace(waiting, Call::Fetched)
-    };
-    let Call::Asked(Asked { what, key, existing, operands }) = fetched else { return Ok(None) };
-    let copy = |bytes: Vec<u8>| BufferSlice::copy_from(env, bytes);
-    Ok(Some(OperatorCall {
-        what,
-        key: copy(key)?,
-        existing: existing.map(copy).transpose()?,
-        operands: operands.into_iter().map(copy).collect::<napi::Result<_>>()?,
-    }))
-}
+impl OperatorServer {
+    /// From now on `ring` is called with the number of each call.
+    #[napi(constructor)]
+    pub fn new(env: &Env, ring: Function<'_, u32, ()>) -> napi::Result<OperatorServer> {
+        let bell = ring.build_threadsafe_function::<u32>().build_callback(|context| Ok(context.value))?;
+        let calls = Calls { bell: Some(Arc::new(bell)), ..Calls::default() };
+        let worker = Arc::new(Worker { calls: Mutex::new(calls), answered: Condvar::new() });
+        let number = {
+            let mut serving = SERVING.lock();
+            serving.last = serving.last.wrapping_add(1);
+            let number = serving.last;
+            serving.workers.insert(number, Arc::clone(&worker));
+            number
+        };
+        env.add_env_cleanup_hook(number, |number| {
+            let ended = SERVING.lock().workers.remove(&number);
+            ended.iter().for_each(|worker| worker.end());
+        })?;
+        Ok(OperatorServer { number, worker })
+    }
 
-/// Answers a call: with an error, a value, or none.
-#[napi]
-pub fn answer_operator_call(serving: u32, call: u32, error: Option<String>, value: Option<Input<'_>>) {
-    let answer = error.map_or_else(|| Ok(value.map(bytes)), Err);
-    let Ok(worker) = worker(serving) else { return };
-    let mut calls = worker.calls.lock();
-    if let Some(waiting) = calls.table.get_mut(&call) {
-        *waiting = Call::Answered(answer);
-        drop(calls);
-        worker.answered.notify_all();
+    /// The number of this worker, for `ServedOperator`.
+    #[napi(getter)]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The call of that number, if somebody waits for it.
+    #[napi]
+    pub fn call<'env>(&self, env: &'env Env, number: u32) -> napi::Result<Option<OperatorCall<'env>>> {
+        let fetched = {
+            let mut calls = self.worker.calls.lock();
+            let Some(waiting) = calls.table.get_mut(&number) else { return Ok(None) };
+            std::mem::replace(waiting, Call::Fetched)
+        };
+        let Call::Asked(Asked { what, key, existing, operands }) = fetched else { return Ok(None) };
+        let copy = |bytes: Vec<u8>| BufferSlice::copy_from(env, bytes);
+        Ok(Some(OperatorCall {
+            what,
+            key: copy(key)?,
+            existing: existing.map(copy).transpose()?,
+            operands: operands.into_iter().map(copy).collect::<napi::Result<_>>()?,
+        }))
+    }
+
+    /// Answers a call: with an error, a value, or none.
+    #[napi]
+    pub fn answer(&self, number: u32, error: Option<String>, value: Option<Input<'_>>) {
+        let answer = error.map_or_else(|| Ok(value.map(bytes)), Err);
+        let mut calls = self.worker.calls.lock();
+        if let Some(waiting) = calls.table.get_mut(&number) {
+            *waiting = Call::Answered(answer);
+            drop(calls);
+            self.worker.answered.notify_all();
+        }
     }
 }
 
