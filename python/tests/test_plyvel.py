@@ -46,6 +46,8 @@ def test_destroying(tmp_path: pathlib.Path) -> None:
     (path / "notes").write_bytes(b"")
     plyvel.destroy_db(str(path))
     assert [child.name for child in path.iterdir()] == ["notes"]
+    plyvel.destroy_db(str(path / "notes"))
+    assert (path / "notes").is_file()
     with pytest.raises(plyvel.IOError):
         plyvel.repair_db(str(path))
 

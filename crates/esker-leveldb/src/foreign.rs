@@ -3,9 +3,10 @@
 use std::path::Path;
 
 /// Whether a directory has no file with a name that an engine gives: then there is nothing to
-/// remove from it, and what is there belongs to others.
+/// remove from it, and what is there belongs to others. As in LevelDB, what cannot be listed, as a
+/// file, is without one too.
 pub fn is_without_database(directory: &Path) -> bool {
-    names(directory).is_ok_and(|names| !names.iter().any(|name| is_of_an_engine(name)))
+    names(directory).map_or(true, |names| !names.iter().any(|name| is_of_an_engine(name)))
 }
 
 fn names(directory: &Path) -> std::io::Result<Vec<String>> {
@@ -55,6 +56,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_others_is_without_a_database() {
+        assert!(is_without_database(Path::new("/dev/null")) && is_without_database(Path::new("/nowhere")));
         assert!(seen("others", &[("notes.txt", "x"), ("x.log", "x")], is_without_database));
         for name in ["CURRENT", "LOCK", "MANIFEST-000001", "000001.table", "000002.wal", "000003.blob", "000004.log"] {
             assert!(!seen("not-others", &[(name, "x"), ("notes.txt", "x")], is_without_database), "{name}");

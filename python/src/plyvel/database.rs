@@ -155,8 +155,11 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
 pub fn _plyvel_destroy(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     let directory = file_name(name)?;
-
     call(py, || {
+        // As in LevelDB, what is no directory is without a database.
+        if !directory.is_dir() {
+            return Ok(());
+        }
         Db::destroy(&directory, Options::default())?;
         // It stays where something else is in it, or where it is no directory of this program's.
         let _ = std::fs::remove_dir(&directory);
