@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 import pytest
 
 import esker
-import esker.plyvel
+import esker.plyvel as plyvel
 
 WRONG = ["text", 7, 1.5, None, object(), [b"a"], {b"a": b"b"}]
 
@@ -455,6 +455,41 @@ def test_after_a_fork_the_child_gets_errors(directory: pathlib.Path, tmp_path: p
     assert in_child(another) == repr(b"child")
     with esker.open(directory) as again:
         assert dict(again) == {b"a": b"1", b"b": b"2"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork_the_child_gets_errors_from_plyvel_too(tmp_path: pathlib.Path) -> None:
+    path, other = str(tmp_path / "db"), str(tmp_path / "of the child")
+    db = plyvel.DB(path, create_if_missing=True)
+    db.put(b"a", b"1")
+    prefixed, batch, snapshot = db.prefixed_db(b"a"), db.write_batch(), db.snapshot()
+    iterator, raw = db.iterator(), db.raw_iterator()
+    batch.put(b"b", b"2")
+    calls: list[Callable[[], object]] = [
+        lambda: db.get(b"a"),
+        lambda: prefixed.put(b"", b"2"),
+        lambda: snapshot.get(b"a"),
+        lambda: next(iterator),
+        raw.seek_to_first,
+        batch.write,
+        db.snapshot,
+        lambda: plyvel.DB(path),
+        lambda: plyvel.DB(other, create_if_missing=True),
+        lambda: plyvel.repair_db(path),
+        lambda: plyvel.destroy_db(other),
+    ]
+    for call in calls:
+        assert in_child(call) == "ForkedError"
+    ends: list[Callable[[], object]] = [iterator.close, raw.close, snapshot.close, db.close]
+    for end in ends:
+        assert in_child(end) == "None"
+    assert next(iterator) == (b"a", b"1")
+    batch.write()
+    db.close()
+    assert in_child(lambda: plyvel.DB(other, create_if_missing=True).close()) == "None"
+    with plyvel.DB(path) as again:
+        assert list(again) == [(b"a", b"1"), (b"b", b"2")]
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")

@@ -8,6 +8,7 @@ use super::snapshot::PlyvelSnapshot;
 use crate::arguments::{RangeArguments, two_of};
 use crate::call::call;
 use crate::comparator;
+use crate::database::refuse_useless;
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
@@ -144,6 +145,7 @@ impl DB {
 #[pyfunction]
 pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
+    refuse_useless(py)?;
     let directory = file_name(name)?;
     let given = PlyvelOptions::of(options)?;
     let (options, _) = given.both()?;
@@ -154,6 +156,7 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
 #[pyfunction]
 pub fn _plyvel_destroy(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
+    refuse_useless(py)?;
     let directory = file_name(name)?;
     call(py, || {
         // As in LevelDB, what is no directory is without a database.
@@ -178,6 +181,7 @@ impl DB {
         options: Option<&Bound<'_, pyo3::types::PyDict>>,
     ) -> PyResult<DB> {
         let py = name.py();
+        refuse_useless(py)?;
         let directory = file_name(name)?;
         // The signature, with the defaults and the errors of unknown names, is that of the function.
         let options = py.import("esker.plyvel")?.getattr("_options")?.call((), options)?;
