@@ -101,7 +101,7 @@ def test_zero_bytes(db: esker.Database, tmp_path: pathlib.Path) -> None:
         with pytest.raises(ValueError, match="null byte"):
             esker.open(path)
     with pytest.raises(ValueError, match="null byte"):
-        esker.plyvel.DB(f"{tmp_path}/a\0b", create_if_missing=True)
+        plyvel.DB(f"{tmp_path}/a\0b", create_if_missing=True)
 
 
 def test_lengths_at_and_beyond_the_limits(db: esker.Database) -> None:
@@ -140,7 +140,7 @@ def test_any_contiguous_buffer_is_taken(db: esker.Database) -> None:
 
 def test_a_buffer_may_change_after_the_call(db: esker.Database) -> None:
     buffer = bytearray(b"before")
-    batch = esker.plyvel.DB(db.path + "-plyvel", create_if_missing=True).write_batch()
+    batch = plyvel.DB(db.path + "-plyvel", create_if_missing=True).write_batch()
     batch.put(b"k", buffer)
     db[b"k"] = buffer
     buffer[:] = b"after!"
@@ -264,7 +264,7 @@ def test_handles_may_be_referred_to_weakly(db: esker.Database) -> None:
 
 
 def test_two_opens_in_one_process(db: esker.Database, directory: pathlib.Path) -> None:
-    for other in (lambda: esker.open(directory), lambda: esker.plyvel.DB(str(directory))):
+    for other in (lambda: esker.open(directory), lambda: plyvel.DB(str(directory))):
         with pytest.raises(esker.LockedError) as locked:
             other()
         assert locked.value.retryable and locked.value.holder == os.getpid()
@@ -512,7 +512,7 @@ sums = db.keyspace("sums", merge_operator=total)
 for step in range(3000):
     sums.merge(b"%d" % (step % 5), b"1")
 sums.put(b"without log", b"0", wal=False)
-old = esker.plyvel.DB(directory + "-plyvel", create_if_missing=True)
+old = plyvel.DB(directory + "-plyvel", create_if_missing=True)
 old.put(b"k", b"v")
 keep = [db.scan(), db.cursor(), db.snapshot(), db.batch(), db.transaction(), old.iterator()]
 next(keep[0], None)
@@ -561,7 +561,7 @@ def test_the_interpreter_ends_with_open_databases(directory: pathlib.Path, end: 
         assert [sums[b"%d" % key] for key in range(5)] == [b"600"] * 5
         # It was closed, not only dropped.
         assert sums[b"without log"] == b"0"
-    with esker.plyvel.DB(f"{directory}-plyvel") as old:
+    with plyvel.DB(f"{directory}-plyvel") as old:
         assert old.get(b"k") == b"v"
 
 
@@ -659,7 +659,7 @@ def test_a_child_waits_for_no_lock_of_a_thread_that_is_gone(directory: pathlib.P
 
 
 def test_a_closed_database_does_not_replace_an_exception(directory: pathlib.Path) -> None:
-    with esker.plyvel.DB(str(directory), create_if_missing=True) as old:
+    with plyvel.DB(str(directory), create_if_missing=True) as old:
         olds = [old.write_batch(transaction=transaction) for transaction in (False, True)]
     db = esker.open(directory)
     handles: list[Any] = [db.batch(), db.transaction(), db.scan(), db.cursor(), db.snapshot(), *olds]
