@@ -512,7 +512,7 @@ sums = db.keyspace("sums", merge_operator=total)
 for step in range(3000):
     sums.merge(b"%d" % (step % 5), b"1")
 sums.put(b"without log", b"0", wal=False)
-old = plyvel.DB(directory + "-plyvel", create_if_missing=True)
+old = esker.plyvel.DB(directory + "-plyvel", create_if_missing=True)
 old.put(b"k", b"v")
 keep = [db.scan(), db.cursor(), db.snapshot(), db.batch(), db.transaction(), old.iterator()]
 next(keep[0], None)
