@@ -164,13 +164,13 @@ def test_closed_followers(directory: pathlib.Path) -> None:
         with follower:
             assert db[b"a"] == b"1"
         assert follower.closed and db.closed and "closed" in repr(follower)
-        refused([follower.catch_up, lambda: db[b"a"], lambda: snapshot[b"a"], lambda: next(scan)])
+        refused([follower.catch_up, follower.lag, lambda: db[b"a"], lambda: snapshot[b"a"], lambda: next(scan)])
         follower.close()
 
         # The end of its database is that of the follower.
         follower = esker.open_follower(directory)
         follower.db.close()
-        refused([follower.catch_up])
+        refused([follower.catch_up, follower.lag])
         assert follower.closed
         follower.close()
 
@@ -219,7 +219,7 @@ def test_a_close_beside_calls(directory: pathlib.Path) -> None:
 def test_followers_after_a_fork(directory: pathlib.Path) -> None:
     esker.open(directory).close()
     with esker.open_follower(directory) as follower:
-        calls: list[Any] = [follower.catch_up, lambda: esker.open_follower(directory), follower.close]
+        calls: list[Any] = [follower.catch_up, follower.lag, lambda: esker.open_follower(directory), follower.close]
         child = os.fork()
         if child == 0:
             names = []
