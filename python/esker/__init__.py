@@ -42,6 +42,7 @@ from ._esker import (
     __version__,
     _close_all,
     _destroy,
+    _explain_options,
     _open,
     _open_follower,
     _release_unused_memory,
@@ -91,6 +92,7 @@ __all__ = [
     "Watch",
     "__version__",
     "destroy",
+    "explain_options",
     "open",
     "open_follower",
     "release_unused_memory",
@@ -140,6 +142,19 @@ def open_follower(path: str | bytes | os.PathLike[Any], **options: Any) -> Follo
     b'1815'
     """
     return _open_follower(path, options or None)
+
+
+def explain_options(**options: Any) -> str:
+    """Every option that a database opened with these would have, with its value, origin and trade-off.
+
+    The options are those of `open`. What `open` would refuse is raised.
+
+    >>> import esker
+    >>> print(esker.explain_options(memory_budget_bytes=64 << 20))
+    create_if_missing = true (default): ...
+    write_buffer_bytes = 16 MiB (from the memory budget): ...
+    """
+    return _explain_options(options or None)
 
 
 def destroy(path: str | bytes | os.PathLike[Any]) -> None:

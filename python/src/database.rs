@@ -108,6 +108,17 @@ fn verified(
     }
 }
 
+/// Every value that a database opened with these options would have.
+#[pyfunction]
+pub fn _explain_options(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    refuse_useless(py)?;
+    let options = options::database(options)?;
+    call(py, || {
+        options.validate()?;
+        Ok(options.explain().to_string())
+    })
+}
+
 /// Gives the memory that closed databases have left back to the system.
 #[pyfunction]
 pub fn _release_unused_memory(py: Python<'_>) -> PyResult<()> {

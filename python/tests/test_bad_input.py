@@ -284,6 +284,23 @@ def test_a_keyspace_of_another_database(db: esker.Database, tmp_path: pathlib.Pa
                 call(stranger)
 
 
+def test_options_are_explained_before_an_open(tmp_path: pathlib.Path) -> None:
+    with esker.open(tmp_path / "db", block_bytes=16384, profile="counters") as db:
+        assert esker.explain_options(block_bytes=16384, profile="counters") == db.explain()
+    wrongs: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"memory_budget_bytes": 1}, esker.InvalidArgumentError),
+        ({"compression": "zstd"}, esker.InvalidArgumentError),
+        ({"compression": "none of them"}, ValueError),
+        ({"no_such_option": 1}, TypeError),
+        ({"block_bytes": "8 KiB"}, TypeError),
+    ]
+    for options, error in wrongs:
+        with pytest.raises(error):
+            esker.explain_options(**options)
+        with pytest.raises(error):
+            esker.open(tmp_path / "db", **options)
+
+
 def test_databases_that_are_none(tmp_path: pathlib.Path) -> None:
     with pytest.raises(esker.NotFoundError) as missing:
         esker.open(tmp_path / "none", create_if_missing=False)
