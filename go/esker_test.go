@@ -853,13 +853,21 @@ func TestMaintenance(t *testing.T) {
 	report, err := esker.Repair(filepath.Join(directory, "copied"))
 	must(t, err)
 	that(t, strings.Contains(report, "nothing is wrong"), report)
+	must(t, esker.VerifyDirectory(filepath.Join(directory, "copied")))
+	must(t, esker.VerifyDirectory(path))
 
 	follower, err := esker.OpenFollower(path)
 	must(t, err)
 	put(t, names, "eve", "1990")
+	lag, known, err := follower.Lag()
+	must(t, err)
+	that(t, known && lag.Batches == 1 && lag.LogBytes > 0, fmt.Sprint(lag))
 	sequence, err := follower.CatchUp()
 	must(t, err)
-	that(t, sequence > 0, "a number")
+	that(t, sequence > 0 && sequence == lag.Sequence, fmt.Sprint(lag))
+	lag, known, err = follower.Lag()
+	must(t, err)
+	that(t, known && lag == esker.FollowerLag{Sequence: sequence}, fmt.Sprint(lag))
 	followed, err := follower.DB().ExistingKeyspace("names")
 	must(t, err)
 	that(t, scanned(t, followed.All()) == "ada=1815 eve=1990", "what was followed")
@@ -867,6 +875,9 @@ func TestMaintenance(t *testing.T) {
 	is(t, follower.Close(), esker.ErrClosed)
 	_, err = follower.CatchUp()
 	is(t, err, esker.ErrClosed)
+	_, known, err = follower.Lag()
+	is(t, err, esker.ErrClosed)
+	that(t, !known, "no numbers")
 	_, err = followed.Get(b("ada"))
 	is(t, err, esker.ErrClosed)
 
@@ -912,6 +923,21 @@ func TestDamageIsTold(t *testing.T) {
 	that(t, errors.Is(err, esker.ErrCorruption), fmt.Sprint(err))
 	var damage *esker.DamageError
 	that(t, errors.As(err, &damage) && len(damage.Damage) > 0 && damage.Damage[0] != "", fmt.Sprint(err))
+
+	// Also where the database does not open: the table is found all the same.
+	must(t, db.Close())
+	manifests, err := filepath.Glob(filepath.Join(directory, "MANIFEST-*"))
+	must(t, err)
+	for _, manifest := range append(manifests, filepath.Join(directory, "CURRENT")) {
+		must(t, os.WriteFile(manifest, b("damaged"), 0o600))
+	}
+	_, err = esker.OpenReadOnly(directory)
+	is(t, err, esker.ErrCorruption)
+	err = esker.VerifyDirectory(directory)
+	that(t, errors.Is(err, esker.ErrCorruption), fmt.Sprint(err))
+	that(t, errors.As(err, &damage) && len(damage.Damage) > 1, fmt.Sprint(err))
+	that(t, strings.Contains(strings.Join(damage.Damage, "\n"), ".table"), fmt.Sprint(damage.Damage))
+	is(t, esker.VerifyDirectory(filepath.Join(directory, "nowhere")), esker.ErrNotFound)
 }
 
 func TestIngest(t *testing.T) {

@@ -59,6 +59,33 @@ func (f *Follower) CatchUp() (uint64, error) {
 	return uint64(sequence), f.db.ended(err)
 }
 
+// FollowerLag is how far a follower is behind what its writer has written.
+type FollowerLag struct {
+	// Batches in the log that the follower has not read.
+	Batches uint64
+	// LogBytes are the bytes of log that they take.
+	LogBytes uint64
+	// Sequence is the number of the last write in them; if there are none, of the last write that
+	// the follower has.
+	Sequence uint64
+}
+
+// Lag is how far the follower is behind; it stays where it is. It is not known where the log from
+// there on is gone, because it is in tables, which the next CatchUp reads.
+func (f *Follower) Lag() (lag FollowerLag, known bool, err error) {
+	if f == nil || f.db == nil {
+		return FollowerLag{}, false, newError(ErrWrongHandle, "no follower")
+	}
+	var isKnown C.bool
+	var batches, logBytes, sequence C.uint64_t
+	err = f.db.run(func() C.esker_code {
+		return C.esker_follower_lag(f.handle.c, &isKnown, &batches, &logBytes, &sequence)
+	})
+	runtime.KeepAlive(f)
+	lag = FollowerLag{Batches: uint64(batches), LogBytes: uint64(logBytes), Sequence: uint64(sequence)}
+	return lag, bool(isKnown), f.db.ended(err)
+}
+
 // Close ends the follower and its database.
 func (f *Follower) Close() error {
 	if f == nil || f.db == nil {

@@ -40,11 +40,29 @@ func (db *DB) checkpoint(directory string, copies bool) error {
 	})
 }
 
-// Verify reads everything and checks it. The error is the first damage; Damage has all of it.
+// Verify reads everything and checks it. The error is the first damage; a [DamageError] has all of it.
 func (db *DB) Verify() error {
 	texts, err := db.pairs(func(pairs *C.go_pairs) C.esker_code {
 		return C.go_db_verify(db.handle.c, pairs)
 	})
+	return withDamage(texts, err)
+}
+
+// VerifyDirectory is as [DB.Verify], of the database in a directory, without a lock and without a
+// write: a writer may be at work beside it. Of one that does not open, every part is gone over on its
+// own. Comparators are needed as for [Open].
+func VerifyDirectory(path string, options ...Option) error {
+	return withOptions(options, func(options *C.esker_options) error {
+		return withText("the path", path, func(path *C.char) error {
+			var pairs C.go_pairs
+			err := call(func() C.esker_code { return C.go_db_verify_directory(path, options, &pairs) })
+			return withDamage(takePairs(&pairs), err)
+		})
+	})
+}
+
+// withDamage is an error, with the texts of all damage where there are some.
+func withDamage(texts []pair, err error) error {
 	if err == nil || len(texts) == 0 {
 		return err
 	}
@@ -55,7 +73,7 @@ func (db *DB) Verify() error {
 	return damage
 }
 
-// DamageError is what [DB.Verify] has found.
+// DamageError is what [DB.Verify] or [VerifyDirectory] has found.
 type DamageError struct {
 	// Damage is all that is damaged, as texts that say where.
 	Damage []string

@@ -40,6 +40,7 @@ func TestWrongArguments(t *testing.T) {
 		is(t, esker.Destroy(path), esker.ErrInvalidArgument)
 		_, err = esker.Repair(path)
 		is(t, err, esker.ErrInvalidArgument)
+		is(t, esker.VerifyDirectory(path), esker.ErrInvalidArgument)
 		is(t, db.Checkpoint(path), esker.ErrInvalidArgument)
 	}
 	_, err = esker.Open("/dev/null/db")
@@ -284,6 +285,7 @@ func TestZeroObjects(t *testing.T) {
 		"Watch":            func() error { return noWatch.Wait(context.Background()) },
 		"close Watch":      func() error { return new(esker.Watch).Close() },
 		"Follower":         func() error { _, err := noFollower.CatchUp(); return err },
+		"lag":              func() error { _, _, err := new(esker.Follower).Lag(); return err },
 		"close Follower":   func() error { return noFollower.Close() },
 		"no keyspace": func() error {
 			batch, err := db.Batch()

@@ -147,6 +147,10 @@ esker_code go_db_verify(esker_db *db, go_pairs *pairs) {
   return done(pairs, esker_db_verify(db, pairs, visit_text));
 }
 
+esker_code go_db_verify_directory(const char *path, const esker_options *options, go_pairs *pairs) {
+  return done(pairs, esker_db_verify_directory(path, options, pairs, visit_text));
+}
+
 esker_code go_write_options(bool sync, bool disable_wal, bool has_ttl, uint64_t ttl_ms,
                             uint64_t stall_ms, esker_write_options **options) {
   esker_code code = esker_write_options_create(options);

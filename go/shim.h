@@ -567,6 +567,7 @@ esker_code go_multi_get(esker_keyspace *keyspace, esker_snapshot *snapshot,
 esker_code go_db_properties(esker_db *db, go_pairs *pairs);
 esker_code go_db_keyspaces(esker_db *db, go_pairs *pairs);
 esker_code go_db_verify(esker_db *db, go_pairs *pairs);
+esker_code go_db_verify_directory(const char *path, const esker_options *options, go_pairs *pairs);
 
 esker_code go_write_options(bool sync, bool disable_wal, bool has_ttl, uint64_t ttl_ms,
                             uint64_t stall_ms, esker_write_options **options);

@@ -241,10 +241,10 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
   setTtl(ttl: true | number): Promise<void>
 
   /**
-   * Gives the keyspace the built-in merge operator of that name. In the place of another one it takes
-   * the time to rewrite the keyspace.
+   * Gives the keyspace a merge operator: a built-in one by its name, or that of a module. In the place
+   * of another one it takes the time to rewrite the keyspace.
    */
-  setMergeOperator(name: string): Promise<void>
+  setMergeOperator(operator: string | MergeOperatorModule): Promise<void>
 
   /**
    * Gives the keyspace another name, in one atomic step that is durable when the promise is settled.
@@ -261,7 +261,10 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   checkpoint(directory: string, options?: CheckpointOptions): Promise<void>
 
-  /** Reads everything and checks it. `LEVEL_CORRUPTION` is the first damage. */
+  /**
+   * Reads everything and checks it. The error is the first damage, mostly `LEVEL_CORRUPTION`; its
+   * `damage` has the texts of all.
+   */
   verify(): Promise<void>
 
   /** The names of all keyspaces. */
@@ -293,8 +296,21 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    */
   catchUp(): Promise<number>
 
+  /**
+   * How far a database that was opened with `follower` is behind its writer; it stays where it is.
+   * `undefined` if the log from there on is gone, because it is in tables, which the next `catchUp()`
+   * reads.
+   */
+  lag(): Promise<FollowerLag | undefined>
+
   /** The value of a property of the engine, `esker.health.writable` for example. */
   getProperty(name: string): string | undefined
+
+  /**
+   * As the method, of the database in a directory, without a lock and without a write: a writer may
+   * be at work beside it. It need not be one that opens.
+   */
+  static verify(location: string): Promise<void>
 
   /**
    * Makes a damaged database open again, with what can be read of it. It must not be open.
@@ -306,6 +322,16 @@ export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLe
    * open.
    */
   static destroy(location: string): Promise<void>
+}
+
+/** How far a follower is behind what its writer has written. */
+export interface FollowerLag {
+  /** Batches in the log that the follower has not read. */
+  batches: number
+  /** The bytes of log that they take. */
+  logBytes: number
+  /** The number of the last write in them; if there are none, of the last that the follower has. */
+  sequence: number
 }
 
 /**
@@ -405,6 +431,34 @@ export interface CompareAndSwap<V> {
 /** The names of the merge operators that the engine has. */
 export type MergeOperator =
   'uint64add' | 'int64add' | 'max' | 'min' | 'put' | 'bytesxor' | 'bitor' | `stringappend:${string}`
+
+/**
+ * A merge operator of the program: a module that exports it. The module is loaded in a worker thread
+ * of its own.
+ */
+export interface MergeOperatorModule {
+  /** An absolute path, or a URL of a file, as `new URL('./operator.mjs', import.meta.url)`. */
+  module: string | URL
+}
+
+/** What such a module exports, or has as its default. The functions return no promises. */
+export interface ProgramMergeOperator {
+  /** Stored with the keyspace. Change it when the meaning of stored operands changes. */
+  name: string
+
+  /** The value after all operands, oldest first; nothing deletes the key. */
+  fullMerge(
+    key: Buffer,
+    existing: Buffer | undefined,
+    operands: Buffer[]
+  ): string | Uint8Array | null | undefined
+
+  /** Makes one operand of two, or returns nothing where it cannot. */
+  partialMerge?(key: Buffer, older: Buffer, newer: Buffer): string | Uint8Array | null | undefined
+
+  /** Throws where `fullMerge` could never take the operand, which refuses the write. */
+  checkOperand?(operand: Buffer): void
+}
 
 /** One operation as it was committed. */
 export type Change<K, V> = {
@@ -531,7 +585,7 @@ export interface OpenOptions extends AbstractOpenOptions {
   keyspace?: string | undefined
 
   /** The merge operator of the keyspace. Stored when the keyspace is created. */
-  mergeOperator?: MergeOperator | undefined
+  mergeOperator?: MergeOperator | MergeOperatorModule | undefined
 
   /**
    * Whether entries of the keyspace can expire; a number is the time to live of those that are put

@@ -14,6 +14,7 @@ const {
   wholeNumber
 } = require('./lib/encoded')
 const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
+const { Operators, operatorOf } = require('./lib/operators')
 const { openOptions } = require('./lib/options')
 const { encodedRange, rangeOf } = require('./lib/range')
 const { ReadQueue } = require('./lib/read-queue')
@@ -50,6 +51,7 @@ const MANIFEST = {
     flush: true,
     ingest: true,
     keyspaces: true,
+    lag: true,
     merge: true,
     mergeAndGet: true,
     persist: true,
@@ -75,6 +77,7 @@ class EskerLevel extends AbstractLevel {
   #database = new binding.Database()
   #reads = new ReadQueue(this.#database)
   #writes = new WriteQueue(this.#database, this.#reads)
+  #operators = new Operators(this)
 
   constructor(location, options) {
     super(MANIFEST, options)
@@ -90,14 +93,26 @@ class EskerLevel extends AbstractLevel {
     return this.#database.keyspaceIdSync()
   }
 
-  _open(options) {
-    return this.#database.open(openOptions(this.#location, options))
+  async _open(options) {
+    try {
+      const given = operatorOf(options.mergeOperator, "The option 'mergeOperator'")
+      const operator = await this.#operators.begin(given)
+      await this.#database.open(openOptions(this.#location, options, operator))
+    } catch (err) {
+      await this.#operators.end()
+      throw err
+    }
   }
 
   async _close() {
     this.#reads.send()
     await this.#writes.drained()
-    return this.#database.close()
+
+    try {
+      await this.#database.close()
+    } finally {
+      await this.#operators.end()
+    }
   }
 
   _get(key, options) {
@@ -212,9 +227,17 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => this.#database.setTtl(ttl === true ? undefined : ttl))
   }
 
-  async setMergeOperator(name) {
-    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
-    return this.#whenOpen(() => this.#database.setMergeOperator(name))
+  async setMergeOperator(operator) {
+    const shown = "The first argument 'operator'"
+    if (operator === undefined || operator === null)
+      throw new TypeError(`${shown} must be a string or an object`)
+    const given = operatorOf(operator, shown)
+    return this.#whenOpen(async () => {
+      const { name, served } = await this.#operators.begin(given)
+      // It may have been closed meanwhile.
+      this.#assertOpen()
+      return this.#database.setMergeOperator(name, served)
+    })
   }
 
   async renameKeyspace(name) {
@@ -401,6 +424,10 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => this.#database.catchUp())
   }
 
+  async lag() {
+    return this.#whenOpen(() => this.#database.lag())
+  }
+
   async flush() {
     return this.#whenOpen(() => this.#database.flush())
   }
@@ -429,6 +456,10 @@ class EskerLevel extends AbstractLevel {
     if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
     this.#assertOpen()
     return this.#database.propertySync(name) ?? undefined
+  }
+
+  static async verify(location) {
+    return binding.Database.verifyDirectory(assertLocation(location))
   }
 
   static async repair(location) {

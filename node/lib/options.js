@@ -3,7 +3,7 @@
 const { describe } = require('./encoded')
 
 /** The options of open() as the native half takes them. */
-exports.openOptions = function (location, options) {
+exports.openOptions = function (location, options, operator) {
   const ttl = options.ttl ?? false
 
   if (typeof ttl !== 'boolean' && typeof ttl !== 'number') {
@@ -19,7 +19,8 @@ exports.openOptions = function (location, options) {
     readOnly: typed(options, 'readOnly', 'boolean') ?? false,
     follower: typed(options, 'follower', 'boolean') ?? false,
     keyspace: typed(options, 'keyspace', 'string') ?? 'default',
-    mergeOperator: typed(options, 'mergeOperator', 'string'),
+    mergeOperator: operator.name,
+    servedOperator: operator.served,
     ttl: ttl !== false,
     defaultTtl: typeof ttl === 'number' ? ttl : undefined,
     compression: typed(options, 'compression', 'boolean'),

@@ -5,17 +5,18 @@ use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
 use crate::operations::{Operation, Operations};
-use crate::options::{OpenOptions, built_in_operator};
-use crate::outcomes::Outcomes;
+use crate::options::{OpenOptions, merge_operator};
+use crate::outcomes::{Lag, Outcomes};
 use crate::range::{KeyRange, key_range};
 use crate::reads::{Answers, Reads};
+use crate::served_operator::ServedOperator;
 use crate::snapshot::{Snapshot, reader};
 use crate::transaction::Transaction;
 use crate::values::{Format, Found, FoundMany, Input, bytes, duration, milliseconds};
 use crate::watch::Watch;
 use crate::work::{Answer, Work, guarded, run};
 use crate::writes::Writes;
-use esker::{CheckpointMode, Db, Options, Ttl};
+use esker::{CheckpointMode, Db, Options, Ttl, VerifyEvent, VerifyReport};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
@@ -250,9 +251,15 @@ impl Database {
         let call = self.state.begin();
         run(move || {
             let call = call?;
-            let none = || Failure::invalid("the database follows no writer; open it with the option follower");
-            Ok(call.follower.as_ref().ok_or_else(none)?.catch_up()?.sequence as f64)
+            Ok(call.follower()?.catch_up()?.sequence as f64)
         })
+    }
+
+    /// How far it is behind what the writer has written, if that is known.
+    #[napi]
+    pub fn lag(&self) -> AsyncTask<Work<Option<Lag>>> {
+        let call = self.state.begin();
+        run(move || Ok(call?.follower()?.lag()?.map(Lag)))
     }
 
     /// About the bytes that a range takes.
@@ -316,11 +323,15 @@ impl Database {
         })
     }
 
-    /// Gives the keyspace a built-in merge operator.
+    /// Gives the keyspace a merge operator: a built-in one, or one of the program.
     #[napi]
-    pub fn set_merge_operator(&self, name: String) -> AsyncTask<Work<()>> {
+    pub fn set_merge_operator(&self, name: Option<String>, served: Option<ServedOperator>) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
-        run(move || Ok(call?.keyspace.set_shared_merge_operator(built_in_operator(&name)?)?))
+        run(move || {
+            let none = || Failure::invalid("no merge operator");
+            let operator = merge_operator(name.as_deref(), served.as_ref())?.ok_or_else(none)?;
+            Ok(call?.keyspace.set_shared_merge_operator(operator)?)
+        })
     }
 
     /// The number of the keyspace, on this thread.
@@ -366,8 +377,8 @@ impl Database {
     pub fn verify(&self) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
         run(move || {
-            call?.db.verify()?;
-            Ok(())
+            let call = call?;
+            verified(|tell| call.db.verify_with(tell))
         })
     }
 
@@ -399,6 +410,12 @@ impl Database {
         run(move || Ok(Db::destroy(location, Options::default())?))
     }
 
+    /// Reads everything of a database in its directory and checks it.
+    #[napi]
+    pub fn verify_directory(location: String) -> AsyncTask<Work<()>> {
+        run(move || verified(|tell| Db::verify_directory(location, Options::default(), tell)))
+    }
+
     /// Makes a damaged database open again.
     #[napi]
     pub fn repair(location: String) -> AsyncTask<Work<()>> {
@@ -407,6 +424,19 @@ impl Database {
             Ok(())
         })
     }
+}
+
+/// What a verification says, whose failure has all that is damaged.
+fn verified(
+    verify: impl FnOnce(&mut dyn FnMut(VerifyEvent<'_>)) -> esker::Result<VerifyReport>,
+) -> Result<(), Failure> {
+    let mut damage: Vec<String> = Vec::new();
+    let report = verify(&mut |event| {
+        if let VerifyEvent::Damage(error) = event {
+            damage.push(error.to_string());
+        }
+    });
+    report.map(drop).map_err(|error| Failure::of_verification(error, damage))
 }
 
 impl Database {

@@ -18,7 +18,7 @@ pub struct OpenDatabase {
     /// The keyspace of all keys.
     pub keyspace: Keyspace,
     /// What catches up with the writer, if the database was opened so.
-    pub follower: Option<Follower>,
+    follower: Option<Follower>,
     calls: Mutex<Calls>,
     idle: Condvar,
 }
@@ -36,6 +36,15 @@ impl OpenDatabase {
     /// With no call under way.
     pub fn new(Opened { db, keyspace, follower }: Opened) -> OpenDatabase {
         OpenDatabase { db, keyspace, follower, calls: Mutex::default(), idle: Condvar::new() }
+    }
+
+    /// What catches up with the writer.
+    ///
+    /// # Errors
+    /// If the database was not opened so.
+    pub fn follower(&self) -> Result<&Follower, Failure> {
+        let none = || Failure::invalid("the database follows no writer; open it with the option follower");
+        self.follower.as_ref().ok_or_else(none)
     }
 
     /// Begins a call, unless the database is closed.

@@ -12,9 +12,16 @@ pub struct Failure {
     code: &'static str,
     message: String,
     retryable: bool,
+    /// All that a verification has found damaged.
+    damage: Vec<String>,
 }
 
 impl Failure {
+    /// A verification that has found this damage.
+    pub fn of_verification(error: esker::Error, damage: Vec<String>) -> Failure {
+        Failure { damage, ..Failure::from(error) }
+    }
+
     /// The database is not open, or not any more.
     pub fn not_open() -> Failure {
         Failure::new("LEVEL_DATABASE_NOT_OPEN", "Database is not open")
@@ -76,7 +83,7 @@ impl Failure {
     }
 
     fn new(code: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), retryable: false }
+        Failure { code, message: message.into(), retryable: false, damage: Vec::new() }
     }
 
     /// The `Error` of JavaScript.
@@ -84,6 +91,9 @@ impl Failure {
         let mut object = env.create_error(Error::from_reason(self.message.as_str()))?;
         object.set_named_property("code", self.code)?;
         object.set_named_property("retryable", self.retryable)?;
+        if !self.damage.is_empty() {
+            object.set_named_property("damage", self.damage)?;
+        }
         if self.code == ABORTED {
             // As that of the web: `catch` clauses look at the name.
             object.set_named_property("name", "AbortError")?;
@@ -103,7 +113,8 @@ impl Failure {
 
 impl From<esker::Error> for Failure {
     fn from(error: esker::Error) -> Failure {
-        Failure { code: code(&error), message: error.to_string(), retryable: error.is_retryable() }
+        let retryable = error.is_retryable();
+        Failure { retryable, ..Failure::new(code(&error), error.to_string()) }
     }
 }
 

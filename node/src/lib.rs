@@ -7,8 +7,10 @@
 //!
 //! A wait for writes has a thread of its own.
 //!
-//! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`,
-//! `range`, `waits`, `outcomes`; `database_state`; `operations`, `snapshot`, `watch`, `changes`,
+//! Merge operators of the program run in worker threads of their own.
+//!
+//! Modules, each importing only from those above it: `failure`; `work`, `values`;
+//! `served_operator`; `options`, `range`, `waits`, `outcomes`; `database_state`; `operations`, `snapshot`, `watch`, `changes`,
 //! `transaction`; `reads`, `writes`, `entry_iterator`; `database`.
 
 mod changes;
@@ -21,6 +23,7 @@ mod options;
 mod outcomes;
 mod range;
 mod reads;
+mod served_operator;
 mod snapshot;
 mod transaction;
 mod values;

@@ -1,6 +1,7 @@
 //! The options of `open`, from JavaScript to the engine's.
 
 use crate::failure::Failure;
+use crate::served_operator::ServedOperator;
 use crate::values::duration;
 use esker::{
     ChangeRetention, Compression, Db, Follower, Keyspace, KeyspaceOptions, MergeOperator, Options, Ttl, merge,
@@ -26,6 +27,8 @@ pub struct OpenOptions {
     pub keyspace: String,
     /// The name of the keyspace's built-in merge operator.
     pub merge_operator: Option<String>,
+    /// The merge operator of the program instead.
+    pub served_operator: Option<ServedOperator>,
     /// Whether entries of the keyspace can expire.
     pub ttl: bool,
     /// After how many milliseconds they do where nothing else is said.
@@ -66,17 +69,23 @@ impl OpenOptions {
         if self.follower {
             let follower = Db::open_follower(&self.location, options)?;
             let db = follower.db().clone();
-            let keyspace = db.existing_keyspace(&self.keyspace)?;
+            let keyspace = self.existing_keyspace(&db, keyspace_options)?;
             return Ok(Opened { db, keyspace, follower: Some(follower) });
         }
         if self.read_only {
             let db = Db::open_read_only(&self.location, options)?;
-            let keyspace = db.existing_keyspace(&self.keyspace)?;
+            let keyspace = self.existing_keyspace(&db, keyspace_options)?;
             return Ok(Opened { db, keyspace, follower: None });
         }
         let db = Db::open(&self.location, options)?;
         let keyspace = db.keyspace(&self.keyspace, keyspace_options)?;
         Ok(Opened { db, keyspace, follower: None })
+    }
+
+    /// A keyspace for reading, with the merge operator of the program, where there is one.
+    fn existing_keyspace(&self, db: &Db, options: KeyspaceOptions) -> Result<Keyspace, Failure> {
+        let found = db.existing_keyspace(&self.keyspace)?;
+        Ok(if self.served_operator.is_some() { db.keyspace(&self.keyspace, options)? } else { found })
     }
 
     fn options(&self) -> Options {
@@ -111,8 +120,8 @@ impl OpenOptions {
 
     fn keyspace_options(&self) -> Result<KeyspaceOptions, Failure> {
         let mut options = KeyspaceOptions::default();
-        if let Some(name) = &self.merge_operator {
-            options = options.shared_merge_operator(built_in_operator(name)?);
+        if let Some(operator) = merge_operator(self.merge_operator.as_deref(), self.served_operator.as_ref())? {
+            options = options.shared_merge_operator(operator);
         }
         if self.ttl {
             let default = self.default_ttl.map(duration).transpose()?;
@@ -122,7 +131,19 @@ impl OpenOptions {
     }
 }
 
+/// The merge operator with that name, or that of the program, if there is one.
+pub fn merge_operator(
+    name: Option<&str>,
+    served: Option<&ServedOperator>,
+) -> Result<Option<Arc<dyn MergeOperator>>, Failure> {
+    match (name, served) {
+        (_, Some(served)) => served.operator().map(Some),
+        (Some(name), None) => built_in_operator(name).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
 /// The merge operator of the engine with that name.
-pub fn built_in_operator(name: &str) -> Result<Arc<dyn MergeOperator>, Failure> {
+fn built_in_operator(name: &str) -> Result<Arc<dyn MergeOperator>, Failure> {
     merge::built_in(name).ok_or_else(|| Failure::invalid(format!("no merge operator {name:?}")))
 }

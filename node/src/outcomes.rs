@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::values::{Entry, Found};
 use crate::work::Answer;
+use esker::FollowerLag;
 use napi::Env;
 use napi::bindgen_prelude::{JsObjectValue, JsValue, Object, ToNapiValue, Unknown};
 
@@ -36,6 +37,20 @@ impl Answer for Outcome {
                 Ok(object.to_unknown())
             }
         }
+    }
+}
+
+/// How far a follower is behind its writer.
+pub struct Lag(pub FollowerLag);
+
+impl Answer for Option<Lag> {
+    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
+        let Some(Lag(lag)) = self else { return ().into_unknown(env) };
+        let mut object = Object::new(env)?;
+        object.set_named_property("batches", lag.batches as f64)?;
+        object.set_named_property("logBytes", lag.log_bytes as f64)?;
+        object.set_named_property("sequence", lag.sequence as f64)?;
+        Ok(object.to_unknown())
     }
 }
 

@@ -12,6 +12,7 @@ test('a location must be a path', async function (t) {
     t.throws(() => new EskerLevel(location), TypeError)
     t.ok((await failure(EskerLevel.repair(location))) instanceof TypeError)
     t.ok((await failure(EskerLevel.destroy(location))) instanceof TypeError)
+    t.ok((await failure(EskerLevel.verify(location))) instanceof TypeError)
   }
   const err = await failure(new EskerLevel('a\0b').open())
   t.is(err.code, 'LEVEL_DATABASE_NOT_OPEN')

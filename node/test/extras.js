@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
-const { codeOf } = require('./failures')
+const { codeOf, failure } = require('./failures')
 
 const u64 = {
   name: 'u64',
@@ -273,8 +273,22 @@ test('checkpoints, checks, and the end of a database', async function (t) {
     fs.writeFileSync(path.join(copied, name), bytes)
   }
   const damaged = new EskerLevel(copied)
-  t.is(await codeOf(damaged.verify()), 'LEVEL_CORRUPTION')
+  const found = await failure(damaged.verify())
+  t.is(found.code, 'LEVEL_CORRUPTION')
+  t.is(found.damage[0], found.message)
   await damaged.close()
+
+  // Also where it does not open: the tables are found all the same.
+  await EskerLevel.verify(linked)
+  const files = fs.readdirSync(copied).filter((name) => /^(CURRENT|MANIFEST-.*)$/.test(name))
+  for (const name of files) fs.writeFileSync(path.join(copied, name), 'damaged')
+  const apart = await failure(EskerLevel.verify(copied))
+  t.is(apart.code, 'LEVEL_CORRUPTION')
+  for (const name of tables) t.ok(apart.damage.some((text) => text.includes(name)), name)
+  t.ok(apart.damage.length > tables.length)
+  const nothing = await failure(EskerLevel.verify(newLocation()))
+  t.is(nothing.code, 'LEVEL_MISSING')
+  t.is(nothing.damage, undefined)
 
   await EskerLevel.destroy(location)
   t.same(fs.readdirSync(location), [])

@@ -4,8 +4,10 @@
 import {
   EskerLevel,
   type BatchOperation,
+  type FollowerLag,
   type KeyspaceSettings,
-  type OpenOptions
+  type OpenOptions,
+  type ProgramMergeOperator
 } from 'esker-level'
 
 async function typed(): Promise<void> {
@@ -90,9 +92,12 @@ async function typed(): Promise<void> {
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')
   await EskerLevel.repair(db.location)
+  await EskerLevel.verify(db.location)
 
   const kept: OpenOptions = { keepChanges: { bytes: 1 << 20 } }
   const follower = new EskerLevel('data', { follower: true, keepChanges: 'as-before' })
+  const lag: FollowerLag | undefined = await follower.lag()
+  console.log(lag?.batches, lag?.logBytes, lag?.sequence)
   const caughtUp: number = await follower.catchUp()
   const changes = await db.changes({ from: caughtUp, onlyDurable: true })
   for await (const batch of changes) {
@@ -126,6 +131,19 @@ async function typed(): Promise<void> {
   await sublevel.put('a', '1')
   console.log(text, bytes, at, taken, many, is, are, expiry, had, size, property, name)
 
+  const longest: ProgramMergeOperator = {
+    name: 'longest',
+    fullMerge: (key, existing, operands) => existing ?? operands[0] ?? key.toString(),
+    checkOperand(operand) {
+      if (operand.length === 0) throw new RangeError('empty')
+    }
+  }
+  const module = new URL('file:///longest.mjs')
+  await new EskerLevel('data', { mergeOperator: { module } }).setMergeOperator({ module: '/a.js' })
+  console.log(longest)
+
+  // @ts-expect-error: an operator needs a module
+  console.log(new EskerLevel('data', { mergeOperator: longest }))
   // @ts-expect-error: a value of another type
   await numbers.put(1, 'ada')
   // @ts-expect-error: no location

@@ -42,11 +42,13 @@ from ._esker import (
     __version__,
     _close_all,
     _destroy,
+    _explain_options,
     _open,
     _open_follower,
     _release_unused_memory,
     _repair,
     _unused_memory_bytes,
+    _verify,
 )
 from ._views import (
     AssociativeOperator,
@@ -54,6 +56,7 @@ from ._views import (
     Comparator,
     CompactionFilter,
     FilterPolicy,
+    FollowerLag,
     Health,
     Keyspaces,
     KeyspaceSettings,
@@ -72,6 +75,7 @@ __all__ = [
     "Database",
     "FilterPolicy",
     "Follower",
+    "FollowerLag",
     "Health",
     "Keyspace",
     "KeyspaceBatch",
@@ -88,11 +92,13 @@ __all__ = [
     "Watch",
     "__version__",
     "destroy",
+    "explain_options",
     "open",
     "open_follower",
     "release_unused_memory",
     "repair",
     "unused_memory_bytes",
+    "verify",
 ]
 __all__ += _errors.__all__
 
@@ -138,6 +144,19 @@ def open_follower(path: str | bytes | os.PathLike[Any], **options: Any) -> Follo
     return _open_follower(path, options or None)
 
 
+def explain_options(**options: Any) -> str:
+    """Every option that a database opened with these would have, with its value, origin and trade-off.
+
+    The options are those of `open`. What `open` would refuse is raised.
+
+    >>> import esker
+    >>> print(esker.explain_options(memory_budget_bytes=64 << 20))
+    create_if_missing = true (default): ...
+    write_buffer_bytes = 16 MiB (from the memory budget): ...
+    """
+    return _explain_options(options or None)
+
+
 def destroy(path: str | bytes | os.PathLike[Any]) -> None:
     """Removes every file of a database that nobody has open. The directory stays.
 
@@ -161,6 +180,24 @@ def repair(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] =
     True
     """
     return RepairReport(*_repair(path, comparators))
+
+
+def verify(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] = ()) -> int:
+    """Reads and checks everything that a database has stored, and returns the number of entries in tables.
+
+    Takes no lock and writes nothing: another process may have the database open. It may be one that
+    does not open: then every part is gone over on its own. The first damage is raised, mostly as
+    `CorruptionError`; its attribute `damage` lists all. `comparators` are as for `open`.
+
+    >>> import esker, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with esker.open(directory) as db:
+    ...     db[b"ada"] = b"1815"
+    ...     db.flush()
+    ...     esker.verify(directory)
+    1
+    """
+    return _verify(path, comparators)
 
 
 def release_unused_memory() -> None:

@@ -5,7 +5,7 @@ Every exception of the engine is an `Error`. Attributes say what the message say
 """
 
 import builtins
-from typing import Optional
+from typing import List, Optional
 
 __all__ = [
     "AlreadyExistsError",
@@ -47,6 +47,8 @@ class Error(Exception):
     key: Optional[str] = None
     #: What helps, where that is known.
     hint: Optional[str] = None
+    #: Where a verification raised it: all that is damaged, each with its place.
+    damage: Optional[List[str]] = None
 
 
 class IOError(Error, builtins.OSError):

@@ -153,6 +153,17 @@ class Health(NamedTuple):
     failed_merges: int
 
 
+class FollowerLag(NamedTuple):
+    """How far a follower is behind what its writer has written."""
+
+    #: Batches in the log that the follower has not read.
+    batches: int
+    #: The bytes of log that they take.
+    log_bytes: int
+    #: The number of the last write in them; if there are none, of the last write that the follower has.
+    sequence: int
+
+
 class RepairReport(NamedTuple):
     """What a repair has found."""
 

@@ -96,6 +96,20 @@ pub fn duration(time: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     time.extract().map_err(|_| PyValueError::new_err(format!("{name} must not be negative")))
 }
 
+/// A time: an aware `datetime`, from 1970 on.
+pub fn moment(time: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
+    let offset = time.getattr("utcoffset").and_then(|utcoffset| utcoffset.call0());
+    if !offset.is_ok_and(|offset| !offset.is_none()) {
+        return Err(PyTypeError::new_err("a time must be an aware datetime, as datetime.now(timezone.utc)"));
+    }
+    time.extract().map_err(|_| PyValueError::new_err("a time must not be before 1970"))
+}
+
+/// The same where there may be none.
+pub fn optional_moment(time: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
+    if time.is_none() { Ok(None) } else { moment(time).map(Some) }
+}
+
 /// A `timedelta`; the longest one for a time that is longer.
 pub fn timedelta(py: Python<'_>, time: Duration) -> PyResult<Bound<'_, PyAny>> {
     const LONGEST: Duration = Duration::from_secs(999_999_999 * 24 * 60 * 60);

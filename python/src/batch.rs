@@ -1,6 +1,6 @@
 //! Batches.
 
-use crate::arguments::{RangeArguments, duration, write_options};
+use crate::arguments::{RangeArguments, duration, moment, optional_moment, write_options};
 use crate::buffer::bytes;
 use crate::call::call;
 use crate::errors;
@@ -67,7 +67,7 @@ impl KeyspaceBatch {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
-        expires: Option<SystemTime>,
+        #[pyo3(from_py_with = optional_moment)] expires: Option<SystemTime>,
     ) -> PyResult<()> {
         let py = key.py();
         let ttl = ttl.map(|ttl| duration(ttl, "ttl")).transpose()?;
@@ -117,7 +117,7 @@ impl KeyspaceBatch {
     }
 
     /// Adds that the value of `key` expires at `time`, an aware `datetime`.
-    fn expire_at(&self, key: &Bound<'_, PyAny>, time: SystemTime) -> PyResult<()> {
+    fn expire_at(&self, key: &Bound<'_, PyAny>, #[pyo3(from_py_with = moment)] time: SystemTime) -> PyResult<()> {
         let py = key.py();
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;

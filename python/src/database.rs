@@ -11,7 +11,7 @@ use crate::options;
 use crate::snapshot::{DEFAULT, Snapshot};
 use crate::transaction::{SharedTransaction, Transaction};
 use crate::view::{KeyspaceView, SharedSnapshot};
-use esker::{CheckpointMode, Db};
+use esker::{CheckpointMode, Db, VerifyEvent, VerifyReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
@@ -71,6 +71,52 @@ pub fn _repair(path: &Bound<'_, PyAny>, comparators: &Bound<'_, PyAny>) -> PyRes
     let lost = report.lost_directory.as_ref().map(|lost| lost.to_string_lossy().into_owned());
     let fields = (report.healthy, report.lost_entries(), report.entries, report.warnings.clone(), problems, lost);
     Ok(fields.into_pyobject(py)?.unbind())
+}
+
+/// Verifies a database in its directory, whose keyspaces may have orders of `comparators`, and
+/// returns the number of entries in tables.
+#[pyfunction]
+pub fn _verify(path: &Bound<'_, PyAny>, comparators: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = path.py();
+    refuse_useless(py)?;
+    let directory = crate::arguments::path(path)?;
+    let options = options::with_comparators(esker::Options::default(), comparators)?;
+    verified(py, |tell| Db::verify_directory(&directory, options, tell))
+}
+
+/// The number of entries that a verification has found in tables. Its exception has all that is
+/// damaged.
+fn verified(
+    py: Python<'_>,
+    verify: impl FnOnce(&mut dyn FnMut(VerifyEvent<'_>)) -> esker::Result<VerifyReport> + Send,
+) -> PyResult<u64> {
+    let mut damage: Vec<String> = Vec::new();
+    let report = call(py, || {
+        verify(&mut |event| {
+            if let VerifyEvent::Damage(error) = event {
+                damage.push(error.to_string());
+            }
+        })
+    });
+    match report {
+        Ok(report) => Ok(report.entries),
+        Err(error) if damage.is_empty() => Err(error),
+        Err(error) => {
+            error.value(py).setattr("damage", damage)?;
+            Err(error)
+        }
+    }
+}
+
+/// Every value that a database opened with these options would have.
+#[pyfunction]
+pub fn _explain_options(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    refuse_useless(py)?;
+    let options = options::database(options)?;
+    call(py, || {
+        options.validate()?;
+        Ok(options.explain().to_string())
+    })
 }
 
 /// Gives the memory that closed databases have left back to the system.
@@ -281,9 +327,10 @@ impl Database {
     }
 
     /// Reads and checks everything that is stored, and returns the number of entries in tables.
-    /// Damage raises `CorruptionError`.
+    /// The first damage is raised, as `CorruptionError`; its attribute `damage` lists all.
     fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.run(py, |db| Ok(db.verify()?.entries))
+        let db = self.open.db(py)?;
+        verified(py, |tell| db.verify_with(tell))
     }
 
     /// Statistics under names that do not change, as text.

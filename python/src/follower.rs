@@ -75,6 +75,19 @@ impl Follower {
         caught_up.map(|progress| progress.sequence).map_err(|error| self.open.check(py).err().unwrap_or(error))
     }
 
+    /// How far the follower is behind what the writer has written: a `FollowerLag`. It stays where it
+    /// is. Reads the log from there on; `None` if that is gone, because it is in tables, which the
+    /// next `catch_up` reads.
+    fn lag<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.open.check(py)?;
+        let follower = self.follower.lock(py)?.as_ref().map(Arc::clone);
+        let follower = follower.ok_or_else(|| errors::closed(py, "the follower"))?;
+        let lag = call(py, || follower.lag()).map_err(|error| self.open.check(py).err().unwrap_or(error))?;
+        let Some(lag) = lag else { return Ok(None) };
+        let fields = (lag.batches, lag.log_bytes, lag.sequence);
+        py.import("esker._views")?.getattr("FollowerLag")?.call1(fields).map(Some)
+    }
+
     /// Ends the follower and its database, all of whose objects then raise `ClosedError`. Closing it
     /// again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! Keyspaces.
 
-use crate::arguments::{RangeArguments, duration, timedelta, two_of, write_options};
+use crate::arguments::{RangeArguments, duration, moment, optional_moment, timedelta, two_of, write_options};
 use crate::buffer::bytes;
 use crate::call::call;
 use crate::changes::Watch;
@@ -120,7 +120,7 @@ impl Keyspace {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         ttl: Option_<'_, '_>,
-        expires: Option<SystemTime>,
+        #[pyo3(from_py_with = optional_moment)] expires: Option<SystemTime>,
         sync: bool,
         wal: bool,
         timeout: Option_<'_, '_>,
@@ -345,7 +345,11 @@ impl Keyspace {
 
     /// Makes the value of `key` expire at `time`, an aware `datetime`, and returns whether there is
     /// one.
-    fn expire_at(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, time: SystemTime) -> PyResult<bool> {
+    fn expire_at(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = moment)] time: SystemTime,
+    ) -> PyResult<bool> {
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;
         run(slf, |keyspace| keyspace.expire_at(key, time))

@@ -59,7 +59,9 @@ fn _esker(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(database::_destroy, module)?)?;
     module.add_function(wrap_pyfunction!(database::_release_unused_memory, module)?)?;
     module.add_function(wrap_pyfunction!(database::_unused_memory_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_explain_options, module)?)?;
     module.add_function(wrap_pyfunction!(database::_repair, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_verify, module)?)?;
     plyvel::add(module)?;
     module.add_function(wrap_pyfunction!(open::_close_all, module)?)?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Transactions.
 
-use crate::arguments::{Limits, RangeArguments, datetime, duration, write_options};
+use crate::arguments::{Limits, RangeArguments, datetime, duration, moment, optional_moment, write_options};
 use crate::buffer::{Buffer, bytes};
 use crate::call::call;
 use crate::errors;
@@ -198,7 +198,7 @@ impl KeyspaceTransaction {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
-        expires: Option<SystemTime>,
+        #[pyo3(from_py_with = optional_moment)] expires: Option<SystemTime>,
     ) -> PyResult<()> {
         let py = key.py();
         let ttl = ttl.map(|ttl| duration(ttl, "ttl")).transpose()?;
@@ -260,7 +260,7 @@ impl KeyspaceTransaction {
     }
 
     /// Makes the value of `key` expire at `time`, an aware `datetime`.
-    fn expire_at(&self, key: &Bound<'_, PyAny>, time: SystemTime) -> PyResult<()> {
+    fn expire_at(&self, key: &Bound<'_, PyAny>, #[pyo3(from_py_with = moment)] time: SystemTime) -> PyResult<()> {
         let py = key.py();
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;

@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 import pytest
 
 import esker
-import esker.plyvel
+import esker.plyvel as plyvel
 
 WRONG = ["text", 7, 1.5, None, object(), [b"a"], {b"a": b"b"}]
 
@@ -101,7 +101,7 @@ def test_zero_bytes(db: esker.Database, tmp_path: pathlib.Path) -> None:
         with pytest.raises(ValueError, match="null byte"):
             esker.open(path)
     with pytest.raises(ValueError, match="null byte"):
-        esker.plyvel.DB(f"{tmp_path}/a\0b", create_if_missing=True)
+        plyvel.DB(f"{tmp_path}/a\0b", create_if_missing=True)
 
 
 def test_lengths_at_and_beyond_the_limits(db: esker.Database) -> None:
@@ -140,7 +140,7 @@ def test_any_contiguous_buffer_is_taken(db: esker.Database) -> None:
 
 def test_a_buffer_may_change_after_the_call(db: esker.Database) -> None:
     buffer = bytearray(b"before")
-    batch = esker.plyvel.DB(db.path + "-plyvel", create_if_missing=True).write_batch()
+    batch = plyvel.DB(db.path + "-plyvel", create_if_missing=True).write_batch()
     batch.put(b"k", buffer)
     db[b"k"] = buffer
     buffer[:] = b"after!"
@@ -264,7 +264,7 @@ def test_handles_may_be_referred_to_weakly(db: esker.Database) -> None:
 
 
 def test_two_opens_in_one_process(db: esker.Database, directory: pathlib.Path) -> None:
-    for other in (lambda: esker.open(directory), lambda: esker.plyvel.DB(str(directory))):
+    for other in (lambda: esker.open(directory), lambda: plyvel.DB(str(directory))):
         with pytest.raises(esker.LockedError) as locked:
             other()
         assert locked.value.retryable and locked.value.holder == os.getpid()
@@ -282,6 +282,23 @@ def test_a_keyspace_of_another_database(db: esker.Database, tmp_path: pathlib.Pa
         for call in (db.snapshot().keyspace, db.batch().keyspace, db.transaction().keyspace):
             with pytest.raises(esker.InvalidArgumentError):
                 call(stranger)
+
+
+def test_options_are_explained_before_an_open(tmp_path: pathlib.Path) -> None:
+    with esker.open(tmp_path / "db", block_bytes=16384, profile="counters") as db:
+        assert esker.explain_options(block_bytes=16384, profile="counters") == db.explain()
+    wrongs: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"memory_budget_bytes": 1}, esker.InvalidArgumentError),
+        ({"compression": "zstd"}, esker.InvalidArgumentError),
+        ({"compression": "none of them"}, ValueError),
+        ({"no_such_option": 1}, TypeError),
+        ({"block_bytes": "8 KiB"}, TypeError),
+    ]
+    for options, error in wrongs:
+        with pytest.raises(error):
+            esker.explain_options(**options)
+        with pytest.raises(error):
+            esker.open(tmp_path / "db", **options)
 
 
 def test_databases_that_are_none(tmp_path: pathlib.Path) -> None:
@@ -310,6 +327,25 @@ def test_damage_is_named_and_repaired(directory: pathlib.Path) -> None:
         with esker.open(directory) as db:
             db.verify()
     assert damage.value.path == str(table) and damage.value.offset is not None
+    assert damage.value.damage and damage.value.damage[0] == str(damage.value)
+    # Also where it does not open: the table is found all the same.
+    with pytest.raises(esker.CorruptionError) as damage:
+        esker.verify(directory)
+    current = directory / "CURRENT"
+    named, manifests = current.read_bytes(), [*directory.glob("MANIFEST-*")]
+    contents = [manifest.read_bytes() for manifest in manifests]
+    for path in [current, *manifests]:
+        path.write_bytes(b"damaged")
+    with pytest.raises(esker.CorruptionError) as damage:
+        esker.verify(directory)
+    assert damage.value.damage and any(str(table) in text for text in damage.value.damage)
+    assert len(damage.value.damage) > 1
+    current.write_bytes(named)
+    for manifest, before in zip(manifests, contents):
+        manifest.write_bytes(before)
+    with pytest.raises(esker.NotFoundError) as nothing:
+        esker.verify(directory / "nowhere")
+    assert nothing.value.damage is None
     report = esker.repair(directory)
     assert not report.healthy and report.problems and report.lost_entries
     with esker.open(directory) as db:
@@ -423,6 +459,7 @@ def test_after_a_fork_the_child_gets_errors(directory: pathlib.Path, tmp_path: p
     # Threads of the parent wait in queues that all databases share.
     assert in_child(another) == "ForkedError"
     assert in_child(lambda: esker.repair(directory)) == "ForkedError"
+    assert in_child(lambda: esker.verify(directory)) == "ForkedError"
     # Nothing of that has touched the parent's.
     assert next(scan) == (b"a", b"1") and db[b"a"] == b"1"
     batch.commit()
@@ -435,6 +472,41 @@ def test_after_a_fork_the_child_gets_errors(directory: pathlib.Path, tmp_path: p
     assert in_child(another) == repr(b"child")
     with esker.open(directory) as again:
         assert dict(again) == {b"a": b"1", b"b": b"2"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork_the_child_gets_errors_from_plyvel_too(tmp_path: pathlib.Path) -> None:
+    path, other = str(tmp_path / "db"), str(tmp_path / "of the child")
+    db = plyvel.DB(path, create_if_missing=True)
+    db.put(b"a", b"1")
+    prefixed, batch, snapshot = db.prefixed_db(b"a"), db.write_batch(), db.snapshot()
+    iterator, raw = db.iterator(), db.raw_iterator()
+    batch.put(b"b", b"2")
+    calls: list[Callable[[], object]] = [
+        lambda: db.get(b"a"),
+        lambda: prefixed.put(b"", b"2"),
+        lambda: snapshot.get(b"a"),
+        lambda: next(iterator),
+        raw.seek_to_first,
+        batch.write,
+        db.snapshot,
+        lambda: plyvel.DB(path),
+        lambda: plyvel.DB(other, create_if_missing=True),
+        lambda: plyvel.repair_db(path),
+        lambda: plyvel.destroy_db(other),
+    ]
+    for call in calls:
+        assert in_child(call) == "ForkedError"
+    ends: list[Callable[[], object]] = [iterator.close, raw.close, snapshot.close, db.close]
+    for end in ends:
+        assert in_child(end) == "None"
+    assert next(iterator) == (b"a", b"1")
+    batch.write()
+    db.close()
+    assert in_child(lambda: plyvel.DB(other, create_if_missing=True).close()) == "None"
+    with plyvel.DB(path) as again:
+        assert list(again) == [(b"a", b"1"), (b"b", b"2")]
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
@@ -506,7 +578,7 @@ def test_the_interpreter_ends_with_open_databases(directory: pathlib.Path, end: 
         assert [sums[b"%d" % key] for key in range(5)] == [b"600"] * 5
         # It was closed, not only dropped.
         assert sums[b"without log"] == b"0"
-    with esker.plyvel.DB(f"{directory}-plyvel") as old:
+    with plyvel.DB(f"{directory}-plyvel") as old:
         assert old.get(b"k") == b"v"
 
 
@@ -604,7 +676,7 @@ def test_a_child_waits_for_no_lock_of_a_thread_that_is_gone(directory: pathlib.P
 
 
 def test_a_closed_database_does_not_replace_an_exception(directory: pathlib.Path) -> None:
-    with esker.plyvel.DB(str(directory), create_if_missing=True) as old:
+    with plyvel.DB(str(directory), create_if_missing=True) as old:
         olds = [old.write_batch(transaction=transaction) for transaction in (False, True)]
     db = esker.open(directory)
     handles: list[Any] = [db.batch(), db.transaction(), db.scan(), db.cursor(), db.snapshot(), *olds]

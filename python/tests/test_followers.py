@@ -69,8 +69,11 @@ def test_another_process_writes(directory: pathlib.Path, writer: Writer) -> None
         assert dict(names) == {b"a": b"1"} and len(list(changes)) == 1
         last = writer.do('names[b"b"] = b"2"')
         assert b"b" not in names
+        lag = follower.lag()
+        assert lag is not None and lag.log_bytes > 0 and lag == (1, lag.log_bytes, last)
         with db.snapshot() as before:
             assert follower.catch_up() == last
+            assert follower.lag() == esker.FollowerLag(batches=0, log_bytes=0, sequence=last)
             assert names[b"b"] == b"2" and b"b" not in before.keyspace(names)
         assert watch.wait() and [change.key for batch in changes for change in batch] == [b"b"]
 
@@ -161,13 +164,13 @@ def test_closed_followers(directory: pathlib.Path) -> None:
         with follower:
             assert db[b"a"] == b"1"
         assert follower.closed and db.closed and "closed" in repr(follower)
-        refused([follower.catch_up, lambda: db[b"a"], lambda: snapshot[b"a"], lambda: next(scan)])
+        refused([follower.catch_up, follower.lag, lambda: db[b"a"], lambda: snapshot[b"a"], lambda: next(scan)])
         follower.close()
 
         # The end of its database is that of the follower.
         follower = esker.open_follower(directory)
         follower.db.close()
-        refused([follower.catch_up])
+        refused([follower.catch_up, follower.lag])
         assert follower.closed
         follower.close()
 
@@ -216,7 +219,7 @@ def test_a_close_beside_calls(directory: pathlib.Path) -> None:
 def test_followers_after_a_fork(directory: pathlib.Path) -> None:
     esker.open(directory).close()
     with esker.open_follower(directory) as follower:
-        calls: list[Any] = [follower.catch_up, lambda: esker.open_follower(directory), follower.close]
+        calls: list[Any] = [follower.catch_up, follower.lag, lambda: esker.open_follower(directory), follower.close]
         child = os.fork()
         if child == 0:
             names = []
@@ -226,6 +229,6 @@ def test_followers_after_a_fork(directory: pathlib.Path) -> None:
                     names.append("")
                 except BaseException as error:
                     names.append(type(error).__name__)
-            os._exit(0 if names == ["ForkedError", "ForkedError", ""] else 1)
+            os._exit(0 if names == ["ForkedError"] * 3 + [""] else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert follower.catch_up() >= 0

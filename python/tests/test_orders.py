@@ -162,3 +162,6 @@ def test_a_database_with_an_order_is_repaired(directory: pathlib.Path) -> None:
         assert list(db.keyspaces["words"]) == sorted(keys, key=by_length)
     with pytest.raises(TypeError):
         esker.repair(directory, comparators=[7])
+    with pytest.raises(esker.MissingComparatorError):
+        esker.verify(directory)
+    assert esker.verify(directory, comparators=[BY_LENGTH]) == report.entries

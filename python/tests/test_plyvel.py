@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Callable
 
 import pytest
 
@@ -45,8 +46,31 @@ def test_destroying(tmp_path: pathlib.Path) -> None:
     (path / "notes").write_bytes(b"")
     plyvel.destroy_db(str(path))
     assert [child.name for child in path.iterdir()] == ["notes"]
+    plyvel.destroy_db(str(path / "notes"))
+    assert (path / "notes").is_file()
     with pytest.raises(plyvel.IOError):
         plyvel.repair_db(str(path))
+
+
+def test_a_directory_of_leveldb_is_refused_and_stays_as_it_is(directory: pathlib.Path) -> None:
+    directory.mkdir(exist_ok=True)
+    files = {"CURRENT": b"MANIFEST-000002\n", "MANIFEST-000002": b"x", "000003.log": b"x", "000005.ldb": b"x"}
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    words = f"esker import --db NEW_DIRECTORY --from leveldb {directory}"
+    calls: list[Callable[[], object]] = [
+        lambda: plyvel.DB(str(directory), create_if_missing=True),
+        lambda: plyvel.repair_db(str(directory)),
+        lambda: plyvel.destroy_db(str(directory)),
+        lambda: esker.open(directory, read_only=True),
+        lambda: esker.open_follower(directory),
+        lambda: esker.verify(directory),
+    ]
+    for call in calls:
+        with pytest.raises(esker.Error, match="was written by LevelDB") as told:
+            call()
+        assert words in str(told.value)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == files
 
 
 def test_a_batch_can_be_written_again_and_appended_to_itself(directory: pathlib.Path) -> None:
@@ -91,7 +115,7 @@ def test_properties(directory: pathlib.Path) -> None:
         db.put(b"k", b"v")
         db.compact_range()
         assert db.get_property(b"leveldb.num-files-at-level0") == b"1"
-        for wrong in (b"leveldb.num-files-at-level9", b"leveldb.num-files-at-level", b"\xff", b""):
+        for wrong in (b"leveldb.num-files-at-level9", b"leveldb.num-files-at-level", b"leveldb.num-files-at-level+1", b"\xff", b""):
             assert db.get_property(wrong) is None
         assert int(db.get_property(b"leveldb.approximate-memory-usage") or b"-1") >= 0
         assert db.get_property(b"esker.flushes") is not None or db.get_property(b"esker.wal.bytes") is not None

@@ -201,6 +201,16 @@ def test_times_to_live(db: esker.Database) -> None:
         sessions.put(b"e", b"", ttl=3600)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         sessions.put(b"e", b"", ttl=HOUR, expires=at)
+    for naive in (at.replace(tzinfo=None), 7, "tomorrow", at.date()):
+        with pytest.raises(TypeError, match="an aware datetime"):
+            sessions.put(b"e", b"", expires=naive)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="an aware datetime"):
+            sessions.expire_at(b"a", naive)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="before 1970"):
+        sessions.expire_at(b"a", datetime.datetime(1969, 12, 31, tzinfo=datetime.timezone.utc))
+    elsewhere = at.astimezone(datetime.timezone(datetime.timedelta(hours=-7)))
+    sessions.put(b"d", b"4", expires=elsewhere)
+    assert abs((sessions.expires_at(b"d") or at) - at) <= datetime.timedelta(milliseconds=1)
     with pytest.raises(esker.InvalidArgumentError):
         db.put(b"e", b"", ttl=HOUR)
     with pytest.raises(esker.InvalidArgumentError):

@@ -2016,6 +2016,16 @@ esker_code esker_db_checkpoint(esker_db *db, const char *directory, bool copy);
 esker_code esker_db_verify(esker_db *db, void *state, esker_visit_text visit);
 
 /*
+ The same of the database in a directory, without a lock and without a write: a writer may be at
+ work beside it. Of one that does not open, every part is gone over on its own, so that `visit`
+ gets each damaged place that can be found. `options` may be NULL; comparators are needed.
+ */
+esker_code esker_db_verify_directory(const char *path,
+                                     const esker_options *options,
+                                     void *state,
+                                     esker_visit_text visit);
+
+/*
  Makes a damaged database that is not open one that opens, with what can be read. `*report` is a
  text that names what is lost, to be freed with `esker_free`. `options` may be NULL.
  */
@@ -2071,6 +2081,19 @@ esker_code esker_follower_destroy(esker_follower *follower);
  follower has; it may be NULL.
  */
 esker_code esker_follower_catch_up(esker_follower *follower, uint64_t *sequence);
+
+/*
+ How far the follower is behind what the writer has written: the batches and the bytes of log
+ that it has not read, and the number of the last write in them, that which it has if there is
+ none. It stays where it is. `*known` is false where the log from there on is gone, because it is
+ in tables, which `esker_follower_catch_up` reads; the numbers are 0 then. Each of the last four
+ may be NULL.
+ */
+esker_code esker_follower_lag(esker_follower *follower,
+                              bool *known,
+                              uint64_t *batches,
+                              uint64_t *log_bytes,
+                              uint64_t *sequence);
 
 /*
  The database of a follower, to be read. Close it with `esker_db_close`, which ends the follower

@@ -150,6 +150,11 @@ impl Caller {
         Ok(output)
     }
 
+    /// Where a result goes that the caller may not want, with NULL for that.
+    pub fn optional_output<T: Copy>(&self, at: *mut T, initial: T) -> Option<Output<'_, T>> {
+        self.output(at, initial).ok()
+    }
+
     /// A buffer of the caller.
     pub fn fill(&self, buffer: *mut c_void, bytes: &[u8]) -> Done<()> {
         if bytes.is_empty() {

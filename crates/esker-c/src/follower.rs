@@ -49,6 +49,33 @@ pub unsafe extern "C" fn esker_follower_catch_up(follower: *mut esker_follower, 
     })
 }
 
+/// How far the follower is behind what the writer has written: the batches and the bytes of log
+/// that it has not read, and the number of the last write in them, that which it has if there is
+/// none. It stays where it is. `*known` is false where the log from there on is gone, because it is
+/// in tables, which `esker_follower_catch_up` reads; the numbers are 0 then. Each of the last four
+/// may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_follower_lag(
+    follower: *mut esker_follower,
+    known: *mut bool,
+    batches: *mut u64,
+    log_bytes: *mut u64,
+    sequence: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let known = caller.optional_output(known, false);
+        let numbers = [batches, log_bytes, sequence].map(|number| caller.optional_output(number, 0));
+        let Some(lag) = esker_follower::get(follower)?.0.lag()? else { return Ok(()) };
+        for (number, value) in numbers.iter().zip([lag.batches, lag.log_bytes, lag.sequence]) {
+            number.iter().for_each(|number| number.set(value));
+        }
+        known.iter().for_each(|known| known.set(true));
+        Ok(())
+    })
+}
+
 /// The database of a follower, to be read. Close it with `esker_db_close`, which ends the follower
 /// too.
 #[unsafe(no_mangle)]

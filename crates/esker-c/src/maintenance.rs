@@ -7,7 +7,7 @@ use crate::database::visit_texts;
 use crate::failure::{Done, call, not_forked};
 use crate::objects::{Handle, esker_db, esker_options};
 use crate::options::options_or_default;
-use esker::{CheckpointMode, Db, PrometheusText, VerifyEvent};
+use esker::{CheckpointMode, Db, PrometheusText, VerifyEvent, VerifyReport};
 use esker_ffi::fork;
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -52,19 +52,48 @@ pub unsafe extern "C" fn esker_db_checkpoint(db: *mut esker_db, directory: *cons
     })
 }
 
+/// Passes all that is damaged to a function, if there is one; the first damage is the error.
+fn with_damage(
+    state: *mut c_void,
+    visit: esker_visit_text,
+    verify: impl FnOnce(&mut dyn FnMut(VerifyEvent<'_>)) -> esker::Result<VerifyReport>,
+) -> Done<()> {
+    let mut told: Done<()> = Ok(());
+    verify(&mut |event| {
+        if let (VerifyEvent::Damage(error), true) = (event, visit.is_some()) {
+            told = visit_texts([("damage".to_owned(), error.to_string())], state, visit);
+        }
+    })?;
+    told
+}
+
 /// Reads everything and checks it. `visit` gets all that is damaged, under the name "damage", and
 /// may be NULL; the first damage is the error. What the function returns changes nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_db_verify(db: *mut esker_db, state: *mut c_void, visit: esker_visit_text) -> esker_code {
     call(|| {
-        let mut told: Done<()> = Ok(());
-        let verified = esker_db::get(db)?.0.verify_with(&mut |event| {
-            if let (VerifyEvent::Damage(error), true) = (event, visit.is_some()) {
-                told = visit_texts([("damage".to_owned(), error.to_string())], state, visit);
-            }
-        });
-        verified?;
-        told
+        let db = esker_db::get(db)?;
+        with_damage(state, visit, |tell| db.0.verify_with(tell))
+    })
+}
+
+/// The same of the database in a directory, without a lock and without a write: a writer may be at
+/// work beside it. Of one that does not open, every part is gone over on its own, so that `visit`
+/// gets each damaged place that can be found. `options` may be NULL; comparators are needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_db_verify_directory(
+    path: *const c_char,
+    options: *const esker_options,
+    state: *mut c_void,
+    visit: esker_visit_text,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        not_forked()?;
+        fork::watch();
+        let (path, options) = (caller.path(path)?, options_or_default(options)?);
+        with_damage(state, visit, |tell| Db::verify_directory(path, options, tell))
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::callbacks::Callbacks;
 use crate::caller::Caller;
 use crate::failure::{Done, Failure};
-use crate::foreign::{is_without_database, refuse_foreign};
+use crate::foreign::is_without_database;
 use crate::objects::*;
 use crate::option_values::OptionValues;
 use crate::options::values;
@@ -19,7 +19,6 @@ use std::ptr;
 const KEYSPACE: &str = "default";
 
 fn open(path: &Path, options: &OptionValues) -> Done<Open> {
-    refuse_foreign(path)?;
     let callbacks = Callbacks::of(options)?;
     let db = Db::open(path, callbacks.of_database(options.of_database())).map_err(|error| match error {
         Error::NotFound { .. } => {
@@ -89,7 +88,6 @@ pub unsafe extern "C" fn leveldb_destroy_db(
             let _ = std::fs::remove_dir(path);
             return Ok(());
         }
-        refuse_foreign(path)?;
         // No key is compared, so that a comparator may be destroyed before.
         Db::destroy(path, options.of_database())?;
         // With files of others in it, the directory stays.
@@ -110,7 +108,6 @@ pub unsafe extern "C" fn leveldb_repair_db(
     checked(&caller, errptr, || {
         fork::watch();
         let (path, options) = (caller.path(name)?, values(options)?);
-        refuse_foreign(path)?;
         let callbacks = Callbacks::of(&options)?;
         let report = Db::repair(path, callbacks.of_database(options.of_database())).map_err(|error| match error {
             Error::NotFound { .. } => Failure(format!("IO error: {}: repair found no files", path.display())),

@@ -8,6 +8,7 @@ use super::snapshot::PlyvelSnapshot;
 use crate::arguments::{RangeArguments, two_of};
 use crate::call::call;
 use crate::comparator;
+use crate::database::refuse_useless;
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
@@ -144,6 +145,7 @@ impl DB {
 #[pyfunction]
 pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
+    refuse_useless(py)?;
     let directory = file_name(name)?;
     let given = PlyvelOptions::of(options)?;
     let (options, _) = given.both()?;
@@ -154,9 +156,13 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
 #[pyfunction]
 pub fn _plyvel_destroy(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
+    refuse_useless(py)?;
     let directory = file_name(name)?;
-
     call(py, || {
+        // As in LevelDB, what is no directory is without a database.
+        if !directory.is_dir() {
+            return Ok(());
+        }
         Db::destroy(&directory, Options::default())?;
         // It stays where something else is in it, or where it is no directory of this program's.
         let _ = std::fs::remove_dir(&directory);
@@ -175,6 +181,7 @@ impl DB {
         options: Option<&Bound<'_, pyo3::types::PyDict>>,
     ) -> PyResult<DB> {
         let py = name.py();
+        refuse_useless(py)?;
         let directory = file_name(name)?;
         // The signature, with the defaults and the errors of unknown names, is that of the function.
         let options = py.import("esker.plyvel")?.getattr("_options")?.call((), options)?;
@@ -363,7 +370,8 @@ impl DB {
 fn property(db: &Db, name: &str) -> Option<String> {
     let stats = db.stats();
     if let Some(level) = name.strip_prefix("leveldb.num-files-at-level") {
-        let level: usize = level.parse().ok().filter(|level| *level < 7)?;
+        let digits = level.bytes().all(|byte| byte.is_ascii_digit());
+        let level: usize = level.parse().ok().filter(|level| digits && *level < 7)?;
         // Runs are what levels are there; the last one is the deepest.
         let files = |keyspace: &esker::KeyspaceStats| keyspace.runs.get(level).map_or(0, |run| run.tables);
         return Some(stats.keyspaces.iter().map(files).sum::<u64>().to_string());

@@ -204,6 +204,18 @@ static void null_results(esker_code code, const objects *all) {
   CHECK(esker_cursor_value(all->cursor, &length) == NULL);
 }
 
+/* How far behind a follower is that there is not: no numbers are left of before. */
+static void lag_of_no_follower(esker_db *db) {
+  bool known = true;
+  uint64_t batches = 7, log_bytes = 7, sequence = 7;
+  CHECK_CODE(ESKER_WRONG_HANDLE,
+             esker_follower_lag((esker_follower *)db, &known, &batches, &log_bytes, &sequence));
+  CHECK(!known && batches == 0 && log_bytes == 0 && sequence == 0);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_verify_directory(NULL, NULL, NULL, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_verify_directory("", NULL, NULL, NULL));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_verify_directory(path, (esker_options *)db, NULL, NULL));
+}
+
 /* Results are NULL after a failure, whatever has failed. */
 static void results_of_failures(esker_keyspace *names) {
   objects none = {0};
@@ -237,6 +249,7 @@ static void null_results_of_opens(void) {
   NULLS(ESKER_FORKED, esker_keyspace_options_create((esker_keyspace_options **)&handle));
   NULLS(ESKER_FORKED, esker_write_options_create((esker_write_options **)&handle));
   CHECK_CODE(ESKER_FORKED, esker_db_destroy(path, NULL));
+  CHECK_CODE(ESKER_FORKED, esker_db_verify_directory(path, NULL, NULL, NULL));
   size_t bytes = 7;
   CHECK_CODE(ESKER_FORKED, esker_release_unused_memory());
   CHECK_CODE(ESKER_FORKED, esker_unused_memory_bytes(&bytes));
@@ -623,6 +636,7 @@ int main(int argc, char **argv) {
   wrong_handles(db, names);
   wrong_arguments(db, names);
   results_of_failures(names);
+  lag_of_no_follower(db);
   two_opens(db);
   fork_after_open(db, names);
   callbacks(db, names);

@@ -651,6 +651,36 @@ static bool no_damage(void *state, const char *name, const char *text) {
   exit(1);
 }
 
+static bool count_damage(void *state, const char *name, const char *text) {
+  CHECK(strcmp(name, "damage") == 0 && strstr(text, "CURRENT") != NULL);
+  ++*(int *)state;
+  return false;
+}
+
+/* A database that nobody has open is verified in its directory, whether it opens or not. */
+static void verify_directory(const char *directory) {
+  char current[4200];
+  OK(esker_db_verify_directory(directory, NULL, NULL, no_damage));
+  OK(esker_db_verify_directory(directory, NULL, NULL, NULL));
+  CHECK_CODE(ESKER_NOT_FOUND, esker_db_verify_directory("/nowhere", NULL, NULL, no_damage));
+  join(current, sizeof current, directory, "CURRENT");
+  FILE *file = fopen(current, "w");
+  CHECK(file != NULL && fputs("damaged", file) >= 0 && fclose(file) == 0);
+  int damaged = 0;
+  CHECK_CODE(ESKER_CORRUPTION, esker_db_verify_directory(directory, NULL, &damaged, count_damage));
+  CHECK(damaged == 1 && strstr(esker_last_error_message(), "CURRENT") != NULL);
+  CHECK_CODE(ESKER_CORRUPTION, esker_db_verify_directory(directory, NULL, NULL, NULL));
+}
+
+/* How far a follower is behind: `written` batches. */
+static void lag(esker_follower *follower, uint64_t written) {
+  bool known = false;
+  uint64_t batches, log_bytes, sequence;
+  OK(esker_follower_lag(follower, &known, &batches, &log_bytes, &sequence));
+  CHECK(known && batches == written && (log_bytes > 0) == (written > 0) && sequence > 0);
+  OK(esker_follower_lag(follower, NULL, NULL, NULL, NULL));
+}
+
 static void maintenance(esker_db *db, const char *directory) {
   esker_keyspace *loaded;
   uint64_t number;
@@ -709,6 +739,7 @@ static void maintenance(esker_db *db, const char *directory) {
   OK(esker_db_repair(copy, NULL, &text));
   CHECK(strstr(text, "nothing is wrong") != NULL);
   esker_free(text);
+  verify_directory(copy);
 
   esker_follower *follower;
   esker_db *followed;
@@ -717,7 +748,9 @@ static void maintenance(esker_db *db, const char *directory) {
   OK(esker_follower_open(path, NULL, &follower));
   OK(esker_db_keyspace(db, "names", NULL, &written));
   OK(esker_keyspace_put(written, TEXT("followed"), TEXT("1"), NULL));
+  lag(follower, 1);
   OK(esker_follower_catch_up(follower, &number));
+  lag(follower, 0);
   OK(esker_follower_catch_up(follower, NULL));
   OK(esker_follower_db(follower, &followed));
   OK(esker_db_existing_keyspace(followed, "names", &read));

@@ -17,8 +17,9 @@
 //! (`lent.rs`).
 //!
 //! Lock order: the lock of a slot, then, in a call of an owned object, whatever that takes; the
-//! lock of the free slots, then nothing. A call that is made from inside of one of the same owned
-//! object fails, and waits for nothing.
+//! lock of the free slots, then nothing. A thread keeps the slot that it has left last for itself,
+//! without a lock. A call that is made from inside of one of the same owned object fails, and waits
+//! for nothing.
 
 mod error;
 mod object;

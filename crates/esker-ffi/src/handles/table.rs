@@ -5,6 +5,7 @@ use super::object::Object;
 use crate::lent::Lent;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +41,20 @@ pub(super) struct Occupant {
 
 thread_local! {
     static THREAD: u8 = const { 0 };
+    /// The slot that this thread has left last, for its next object: what is made and closed often,
+    /// as snapshots and iterators are, takes no lock that all threads share.
+    static SPARE: Spare = const { Spare(Cell::new(None)) };
+}
+
+/// A slot that nothing is in, which all threads can have when the thread ends.
+struct Spare(Cell<Option<u32>>);
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            TABLE.free.lock().push(slot);
+        }
+    }
 }
 
 /// A number that no other living thread has.
@@ -95,7 +110,7 @@ impl Drop for Use<'_> {
 pub(super) struct Table {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
     /// The first slot that was never used.
-    unused: AtomicU32,
+    pub(super) unused: AtomicU32,
     free: Mutex<Vec<u32>>,
 }
 
@@ -141,7 +156,8 @@ impl Table {
 
     /// A slot that nothing is in.
     pub(super) fn take_slot(&self) -> Result<u32, HandleError> {
-        if let Some(slot) = self.free.lock().pop() {
+        // At the end of a thread it has none any more.
+        if let Some(slot) = SPARE.try_with(|spare| spare.0.take()).ok().flatten().or_else(|| self.free.lock().pop()) {
             return Ok(slot);
         }
         let next = |slot: u32| (slot < 1 << (SLOT_BITS - 1)).then_some(slot + 1);
@@ -154,8 +170,13 @@ impl Table {
 
     /// A slot in which nothing is any more; one whose generations are used up is left.
     pub(super) fn give_slot(&self, slot: u32, is_usable: bool) {
-        if is_usable {
-            self.free.lock().push(slot);
+        if !is_usable {
+            return;
+        }
+        // At the end of a thread it keeps none any more.
+        let before = SPARE.try_with(|spare| spare.0.replace(Some(slot))).unwrap_or(Some(slot));
+        if let Some(other) = before {
+            self.free.lock().push(other);
         }
     }
 }

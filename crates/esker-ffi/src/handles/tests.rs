@@ -1,6 +1,7 @@
 use super::table::{CHUNKS, FIRST_CHUNK, LAST_GENERATION, MARK, SLOT_BITS, Table};
 use super::*;
 use std::num::NonZero;
+use std::sync::atomic::Ordering;
 
 struct One(u32);
 struct Other;
@@ -104,6 +105,24 @@ fn a_used_up_slot_is_not_used_again() {
     let next: Vec<usize> = (0..100).map(|n| insert(Arc::new(One(n))).unwrap()).collect();
     assert!(next.iter().all(|next| Parts::of(*next).unwrap().slot != parts.slot));
     next.into_iter().for_each(|next| drop(remove::<One>(next)));
+}
+
+#[test]
+fn a_thread_keeps_the_slot_that_it_has_left_until_it_ends() {
+    let slot_of = |handle| table::Parts::of(handle).unwrap().slot;
+    let make_and_close = move || {
+        let handle = insert(Arc::new(One(0))).unwrap();
+        assert!(remove::<One>(handle).is_ok());
+        let next = insert(Arc::new(One(1))).unwrap();
+        assert_eq!(slot_of(next), slot_of(handle));
+        assert!(next != handle && remove::<One>(next).is_ok());
+    };
+    let before = table::TABLE.unused.load(Ordering::Relaxed);
+    for _ in 0..5000 {
+        std::thread::spawn(make_and_close).join().unwrap();
+    }
+    // Other tests take some thousand, too.
+    assert!(table::TABLE.unused.load(Ordering::Relaxed) - before < 4000, "slots were lost with their threads");
 }
 
 #[test]

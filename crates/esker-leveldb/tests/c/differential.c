@@ -288,8 +288,46 @@ static void much(leveldb_t *db, leveldb_readoptions_t *reads, leveldb_writeoptio
   error("much", &err);
 }
 
+static void size(leveldb_t *db, const char *start, const char *limit) {
+  const char *starts[] = {start}, *limits[] = {limit};
+  size_t start_lengths[] = {strlen(start)}, limit_lengths[] = {strlen(limit)};
+  uint64_t sizes[] = {77};
+  leveldb_approximate_sizes(db, 1, starts, start_lengths, limits, limit_lengths, sizes);
+  printf("size from \"%s\" to \"%s\": %s\n", start, limit, sizes[0] == 0 ? "0" : "something");
+}
+
+/* A database without pairs, and what has no bytes. */
+static void nothing(leveldb_t *db, leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes) {
+  char *err = NULL;
+  size(db, "", "zzz");
+  size(db, "z", "a");
+  size(db, "a", "a");
+  leveldb_compact_range(db, "a", 1, NULL, 0);
+  leveldb_compact_range(db, NULL, 0, "a", 1);
+  leveldb_compact_range(db, "z", 1, "a", 1);
+  leveldb_compact_range(db, "", 0, "", 0);
+  scan(db, reads, 0);
+  scan(db, reads, 1);
+  leveldb_put(db, writes, NULL, 0, NULL, 0, &err);
+  error("put no bytes", &err);
+  get(db, reads, "", 0);
+  leveldb_writebatch_t *batch = leveldb_writebatch_create();
+  int seen = 0;
+  leveldb_writebatch_iterate(batch, &seen, told_put, told_delete);
+  leveldb_writebatch_delete(batch, NULL, 0);
+  leveldb_writebatch_put(batch, "k", 1, NULL, 0);
+  leveldb_writebatch_delete(batch, "k", 1);
+  leveldb_writebatch_iterate(batch, &seen, told_put, told_delete);
+  leveldb_write(db, writes, batch, &err);
+  error("write no bytes", &err);
+  leveldb_writebatch_destroy(batch);
+  scan(db, reads, 0);
+}
+
 static void properties(leveldb_t *db) {
-  const char *names[] = {"leveldb.stats", "leveldb.sstables", "leveldb.num-files-at-level0",
+  const char *names[] = {"leveldb.num-files-at-level-1", "leveldb.num-files-at-level00",
+                         "leveldb.num-files-at-level 1", "leveldb.num-files-at-level99999999999999999999",
+                         "LEVELDB.stats", "leveldb.", "leveldb.stats ", "leveldb.stats", "leveldb.sstables", "leveldb.num-files-at-level0",
                          "leveldb.num-files-at-level6", "leveldb.num-files-at-level7",
                          "leveldb.num-files-at-level", "leveldb.num-files-at-level0x",
                          "leveldb.approximate-memory-usage", "leveldb.nothing", "stats", ""};
@@ -446,6 +484,14 @@ static void destroy_nothing(leveldb_options_t *options) {
   leveldb_destroy_db(options, directory, &err);
   error("destroy a directory of others", &err);
   printf("file: %s\n", stat(file, &status) == 0 ? "there" : "gone");
+  leveldb_destroy_db(options, file, &err);
+  error("destroy a file", &err);
+  printf("file: %s\n", stat(file, &status) == 0 ? "there" : "gone");
+  leveldb_repair_db(options, file, &err);
+  error("repair a file", &err);
+  leveldb_t *db = leveldb_open(options, file, &err);
+  printf("open a file: %s\n", db == NULL ? "none" : "opened");
+  error("open a file", &err);
   printf("remove: %d\n", remove(file));
   printf("remove: %d\n", remove(directory));
 }
@@ -558,6 +604,7 @@ int main(int argc, char **argv) {
   opening(options);
   leveldb_t *db = leveldb_open(options, path, &err);
   error("open for pairs", &err);
+  nothing(db, reads, writes);
   pairs(db, reads, writes);
   batches(db, reads, writes);
   positions(db, reads, writes);

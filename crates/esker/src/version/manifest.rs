@@ -253,6 +253,12 @@ pub fn current_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     Ok(manifest_number(name).filter(|_| line == current_line(name)))
 }
 
+/// Whether `CURRENT`, which exists, has no checksum: it is LevelDB's or RocksDB's then.
+pub fn is_current_of_another_engine(env: &dyn Env, directory: &Path) -> Result<bool> {
+    let line = String::from_utf8(read_file(env, &directory.join(CURRENT))?).unwrap_or_default();
+    Ok(line.strip_suffix('\n').and_then(manifest_number).is_some())
+}
+
 fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     check_header(path, number, bytes)?;
     let mut state = ManifestState::default();

@@ -6,6 +6,7 @@
 
 use crate::db::files::remover;
 use crate::db::lifecycle::directory::is_ours;
+use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
@@ -31,6 +32,7 @@ fn refuse_files_of_others(env: &dyn Env, directory: &Path) -> Result<()> {
     if env.exists(&directory.join(CURRENT))? && current_number(env, directory)?.is_some() {
         return Ok(());
     }
+    refuse_other_engine(env, directory)?;
     match env.list(directory)?.into_iter().find(|name| !is_ours(name)) {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!(

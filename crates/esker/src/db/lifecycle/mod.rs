@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `open` | opening |
 //! | `directory` | what may be in the directory, and what is made in it |
+//! | `other_engine` | directories of LevelDB and RocksDB |
 //! | `recovery` | tables, and the log replayed on top of them |
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `follow` | reading behind a writer in another process |
@@ -28,6 +29,7 @@ pub mod guarded_env;
 pub mod keep_changes;
 pub mod keyspaces;
 pub mod open;
+pub mod other_engine;
 pub mod recovery;
 pub mod recovery_flush;
 pub mod settings;

@@ -27,6 +27,7 @@ use crate::db::lifecycle::directory::{
     blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
     refuse_unfinished_checkpoint, segment_maker,
 };
+use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::db::lifecycle::recovery::{
     Recovering, blobs_in_use, blobs_of_replayed, open_versions, read_state, replay_log,
 };
@@ -72,6 +73,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
     let (number, options) = called_by_a_database(directory, options.resolved());
     let env = Arc::clone(&options.env);
+    refuse_other_engine(&*env, directory)?;
     if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
         return Err(Error::NotFound { what: format!("database in {}", directory.display()) });
     }
@@ -293,7 +295,10 @@ pub fn read_everything(
             Ok(None) => return Err(Error::NotFound { what: format!("database in {}", directory.display()) }),
             // The manifest that `CURRENT` named may have been replaced, and removed before it was
             // opened.
-            Err(error) => (Err(error), true),
+            Err(error) => {
+                refuse_other_engine(&*options.env, directory)?;
+                (Err(error), true)
+            }
         };
         match result {
             Ok((manifest, (recovering, state, inherited))) if unchanged => {

@@ -30,6 +30,7 @@ use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
 use crate::db::files::{remover, repair_mark};
+use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -58,6 +59,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if !names.iter().any(|name| directory::is_ours(name) && name != LOCK && name != LOST) {
         return Err(Error::NotFound { what: format!("database in {}", directory.display()) });
     }
+    refuse_other_engine(env, directory)?;
     directory::refuse_unfinished_checkpoint(options, directory)?;
     let options = &options.resolved();
     let _lock = env.lock(&directory.join(LOCK))?;
