@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
+pub(crate) mod directory_syncs;
 pub mod fault;
 pub mod mem;
 pub mod os;
