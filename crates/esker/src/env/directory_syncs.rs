@@ -1,6 +1,6 @@
 //! Syncs of the directory of an open database, none of which is believed after one that failed.
 //!
-//! One sync makes the names of all files durable that were made before, whoever made them: tables,
+//! One sync makes the names of all files durable that were made before, by any thread: tables,
 //! blob files and log segments, by callers and in the background. A sync that fails may have given
 //! up any of these names, and tells one caller; the next sync succeeds without them. So for an open
 //! handle it fails as well, and what would rely on it: a flush, a load, another segment of the log,
@@ -80,7 +80,8 @@ impl Env for DirectorySyncs {
         }
         let mut has_failed = self.has_failed.lock();
         if *has_failed {
-            let what = "an earlier sync of this directory failed, so that names in it may be lost; open the database again";
+            let what =
+                "an earlier sync of this directory failed, so that names in it may be lost; open the database again";
             return Err(Error::io("sync the directory", directory, io::Error::other(what)));
         }
         // Also where the environment panics.

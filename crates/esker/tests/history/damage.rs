@@ -3,6 +3,7 @@
 
 use crate::common::{keyspace, simulated, synced, unlogged};
 use esker::env::mem::{CrashMode, MemEnv};
+use esker::merge::{Max, Min};
 use esker::{CompactionStyle, Db, Error, KeyspaceOptions, Options};
 use std::path::{Path, PathBuf};
 
@@ -63,9 +64,32 @@ fn a_flip_in_a_log_that_a_flush_synced_exposes_no_half_of_a_batch() {
         written += 1;
         assert!(written < 1000, "no flush came");
     }
+    check_that_a_flip_exposes_no_half(&env);
+}
+
+/// The same where an edit alone says so: unlogged writes have a manifest of their own, and behind
+/// a logged one that comes later the log itself says how far it was synced.
+#[test]
+fn a_flip_in_a_log_that_an_edit_calls_synced_exposes_no_half_of_a_batch() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    let a = db.keyspace("a", KeyspaceOptions::default().merge_operator(Max)).unwrap();
+    let b = keyspace(&db, "b");
+    let mut batch = db.batch();
+    batch.put(&a, "a", "1").unwrap();
+    batch.put(&b, "b", "1").unwrap();
+    batch.commit().unwrap();
+    // What was written under the one operator is flushed, and nothing else.
+    a.set_merge_operator(Min).unwrap();
+    assert_eq!(files(&env, ".table").len(), 1);
+    check_that_a_flip_exposes_no_half(&env);
+}
+
+/// Of the batch that the log of this database begins with.
+fn check_that_a_flip_exposes_no_half(env: &MemEnv) {
     let mut noticed = 0;
-    for path in files(&env, ".wal") {
-        with_every_byte_flipped(&env, &path, |damaged, at| match what_is_there(&damaged) {
+    for path in files(env, ".wal") {
+        with_every_byte_flipped(env, &path, |damaged, at| match what_is_there(&damaged) {
             None => noticed += 1,
             Some([true, true]) => {}
             Some(there) => panic!("byte {at} of {}: {there:?}", path.display()),

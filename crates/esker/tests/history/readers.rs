@@ -83,7 +83,9 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
         ("delete of a prefix", &|_| k.delete_prefix("a")),
         ("put if absent", &|options| k.put_if_absent_with("b", one, options).map(drop)),
         ("put if absent of what is there", &|options| k.put_if_absent_with("a", one, options).map(drop)),
-        ("compare and swap", &|options| k.compare_and_swap_with("a", Some(&one[..]), Some(&one[..]), options).map(drop)),
+        ("compare and swap", &|options| {
+            k.compare_and_swap_with("a", Some(&one[..]), Some(&one[..]), options).map(drop)
+        }),
         ("compare and swap of another value", &|options| {
             k.compare_and_swap_with("a", Some(b"x"), Some(b"y"), options).map(drop)
         }),

@@ -15,7 +15,7 @@ use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
     CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
-use crate::version::manifest::current_number;
+use crate::version::manifest::{current_number, prepare_current, switch_current};
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::{file_name as segment_name, file_number};
 use crate::wal::writer::{AppendError, LogWriter};
@@ -362,14 +362,21 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
         return Ok(());
     }
     let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
-    if let Some(first) = repair_mark::first_number(env, directory)?.filter(|&first| current.is_none_or(|it| it < first))
-    {
-        for name in env.list(directory)? {
-            let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
-            if number.is_some_and(|number| number >= first) {
-                env.remove(&directory.join(name))?;
+    match (repair_mark::first_number(env, directory)?, current) {
+        // A failed sync may have given up its name, which another sync would not miss.
+        (Some(first), Some(current)) if current >= first => {
+            prepare_current(env, directory, current)?;
+            switch_current(env, directory)?;
+        }
+        (Some(first), _) => {
+            for name in env.list(directory)? {
+                let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+                if number.is_some_and(|number| number >= first) {
+                    env.remove(&directory.join(name))?;
+                }
             }
         }
+        (None, _) => {}
     }
     // After the death of a process neither these names nor `CURRENT` need be durable.
     env.sync_dir(directory)?;
