@@ -2,7 +2,7 @@
 //! and never less than what was durable without a word.
 
 use crate::common::{keyspace, simulated, synced, unlogged};
-use esker::env::mem::{CrashMode, MemEnv};
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::merge::{Max, Min};
 use esker::{CompactionStyle, Db, Error, KeyspaceOptions, Options};
 use std::path::{Path, PathBuf};
@@ -212,6 +212,37 @@ fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
     assert_eq!(what_is_there(&after), Some([false, false]));
     let kept = Path::new(DIRECTORY).join("lost").join(table.file_name().unwrap());
     assert_eq!(after.file_bytes(&kept), Some(table_bytes), "{:?}", after.files());
+}
+
+/// Seen: the table was gone from `lost` as well. Trigger: an open that keeps it fails at a sync of a
+/// directory, which gives up the new name; another one in the same life of the machine finds the
+/// file, and the power fails later. Cost: the only copy.
+#[test]
+fn a_table_is_kept_by_the_open_after_one_that_could_not_sync_its_name() {
+    let mut repeated = 0;
+    for failing in 0.. {
+        let env = MemEnv::new();
+        let db = Db::open(DIRECTORY, options(&env)).unwrap();
+        keyspace(&db, "a").put("a", "1").unwrap();
+        db.flush().unwrap();
+        let after = env.crash(&CrashMode::LoseAll, 0);
+        let [manifest] = &files(&after, "MANIFEST")[..] else { panic!("one manifest") };
+        let mut bytes = after.file_bytes(manifest).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        after.set_file_bytes(manifest, bytes);
+        let [table] = &files(&after, ".table")[..] else { panic!("one table") };
+        let kept = Path::new(DIRECTORY).join("lost").join(table.file_name().unwrap());
+        after.fail_sync_dir(failing, SyncFailure::DropPending);
+        if Db::open(DIRECTORY, options(&after)).is_ok() {
+            break;
+        }
+        repeated += 1;
+        let again = after.kill();
+        assert_eq!(what_is_there(&again), Some([false, false]));
+        let left = again.crash(&CrashMode::LoseAll, 0);
+        assert!(left.file_bytes(&kept).is_some(), "sync {failing}: {:?}", left.files());
+    }
+    assert!(repeated > 3, "{repeated} opens failed");
 }
 
 /// Seen: a table was gone. Trigger: the last edit of the manifest is damaged, and so is the footer

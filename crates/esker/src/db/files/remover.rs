@@ -233,7 +233,7 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         }
         found = true;
         env.create_dir_all(&lost)?;
-        let Some(to) = free_name(env, &lost, name, &from)? else { continue };
+        let to = free_name(env, &lost, name, &from)?;
         // A log segment may be written to again, under another name; everything else stays as it
         // is, and so does what is too long to be a segment.
         let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
@@ -267,20 +267,21 @@ pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) ->
     Ok(env.exists(&lost)?.then_some(lost))
 }
 
-/// A name that no file in `directory` has; none if one like `file` is there under its name already,
-/// from an attempt that was cut short.
-fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<Option<PathBuf>> {
+/// A name that no file in `directory` has. One like `file`, from an attempt that was cut short, is
+/// removed: a failed sync may have given up its name, which another sync would not miss.
+fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<PathBuf> {
     let mut path = directory.join(name);
     for number in 1u64.. {
         if !env.exists(&path)? {
             break;
         }
         if copy::is_same(env, &path, file)? {
-            return Ok(None);
+            env.remove(&path)?;
+            break;
         }
         path = directory.join(format!("{name}.{number}"));
     }
-    Ok(Some(path))
+    Ok(path)
 }
 
 /// Removes what an open that failed has made: tables, blob files and manifests from number `first`
