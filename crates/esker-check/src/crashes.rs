@@ -43,9 +43,18 @@ fn variants() -> Vec<(&'static str, Options)> {
         ("changes", base.clone().keep_changes(ChangeRetention::Bytes(ALL_BYTES))),
         (
             "changes-given-up",
-            base.wal_segment_bytes(2 << 10).min_blob_size(60).keep_changes(ChangeRetention::Bytes(LEAST_KEPT_BYTES)),
+            base.clone()
+                .wal_segment_bytes(2 << 10)
+                .min_blob_size(60)
+                .keep_changes(ChangeRetention::Bytes(LEAST_KEPT_BYTES)),
         ),
+        // As by default, space is held back for opens on a full disk.
+        ("held-back", base.clone().wal_segment_bytes(512 << 10)),
     ]);
+    if Compression::Zstd.is_available() {
+        let zstd = base.min_blob_size(60).write_buffer_bytes(2 << 10).compression(Compression::Zstd);
+        variants.push(("zstd", zstd.upper_compression(Compression::Zstd)));
+    }
     variants
 }
 
@@ -296,7 +305,6 @@ mod tests {
             let (shortest, words) = shortest(course, harm, misses_the_batch);
             assert_eq!(words, "missed");
             assert_eq!(shortest, [Step::Batch(vec![put("planted", "")], Durability::Sync)], "seed {seed}");
-            // OLD
         }
     }
 }

@@ -138,7 +138,11 @@ fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination:
     let db = with_operators(db).map_err(|error| format!("the operators: {error}"))?;
     let state = database_state(&db, &NAMES)?;
     progress.find(&state, least)?;
-    read_gets(&db, &NAMES, &state, &progress.places())?.map_err(|error| format!("a get failed: {error}"))
+    read_gets(&db, &NAMES, &state, &progress.places())?.map_err(|error| format!("a get failed: {error}"))?;
+    let options = Ground::new(examination.options, env.clone()).options_at(progress.now);
+    let checked = Db::verify_directory(MEMORY_PATH, options, &mut |_| {});
+    checked.map_err(|error| format!("a check of the directory finds damage where there is none: {error}"))?;
+    if env.mutations() == before { Ok(()) } else { Err("a check of the directory has written to it".to_string()) }
 }
 
 /// "Recovery discards nothing on the word of a clock" (C7), and "If the clock steps back, expired

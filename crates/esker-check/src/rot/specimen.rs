@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{Place, State, database_state};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, Options, ReadMode};
+use esker::{Compression, Db, Options, ReadMode, VerifyEvent};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -223,6 +223,15 @@ impl Specimen {
     pub fn open(&self, env: &MemEnv) -> esker::Result<Db> {
         let options = Ground::new(&self.options, env.clone()).options_at(self.progress.now);
         Db::open(MEMORY_PATH, options).and_then(with_operators)
+    }
+
+    /// Checks the directory without opening it for writing; what was found, and how much was told.
+    pub fn verify_directory(&self, env: &MemEnv) -> (esker::Result<()>, u64) {
+        let options = Ground::new(&self.options, env.clone()).options_at(self.progress.now);
+        let mut told = 0;
+        let mut tell = |event: VerifyEvent<'_>| told += u64::from(matches!(event, VerifyEvent::Damage(_)));
+        let found = Db::verify_directory(MEMORY_PATH, options, &mut tell).map(drop);
+        (found, told)
     }
 
     /// Its files, and how many bytes of each are worth damaging.

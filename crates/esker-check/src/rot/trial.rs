@@ -7,8 +7,11 @@ use crate::Checked;
 use crate::model::Operator;
 use crate::powerloss::script::KEYSPACES;
 use crate::random::Random;
-use esker::Db;
 use esker::env::mem::MemEnv;
+use esker::{Db, Error};
+
+/// Of so many in a hundred databases the directory is checked before they are opened.
+const CHECKED_PERCENT: usize = 25;
 
 /// What came of it, if there was no wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +38,41 @@ pub fn harm_closed(specimen: &Specimen, harm: &Harm, work_percent: usize, random
         return Ok(Outcome::Nothing);
     }
     let mut witness = Witness { candidates: specimen.allowed(&damages), errors: 0 };
-    let Ok(db) = specimen.open(&env) else {
-        if random.percent(20) {
-            heal(specimen, &damages, &env)?;
+    let is_healthy = random.percent(CHECKED_PERCENT) && check(specimen, &env)?;
+    let db = match specimen.open(&env) {
+        Ok(db) => db,
+        Err(error) if is_healthy => return Err(format!("a check finds nothing, and it does not open: {error}")),
+        Err(_) => {
+            if random.percent(20) {
+                heal(specimen, &damages, &env)?;
+            }
+            return Ok(Outcome::Error);
         }
-        return Ok(Outcome::Error);
     };
     witness.question(&db, &specimen.places)?;
+    if is_healthy && witness.errors > 0 {
+        return Err(format!("a check finds nothing, and {} answers are errors", witness.errors));
+    }
     if random.percent(work_percent) {
         work_on(db, specimen, &env, &mut witness, random)?;
     }
     Ok(Outcome::of(&witness))
+}
+
+/// Whether a check of the directory, which writes nothing there, finds nothing; it tells of what it
+/// finds.
+fn check(specimen: &Specimen, env: &MemEnv) -> Checked<bool> {
+    let before = env.mutations();
+    let (found, told) = specimen.verify_directory(env);
+    if env.mutations() > before {
+        return Err("a check of the directory writes".to_string());
+    }
+    match found {
+        Ok(()) if told == 0 => Ok(true),
+        Ok(()) => Err(format!("a check of the directory tells of {told} damaged places, and says that all is well")),
+        Err(Error::Corruption { .. }) if told == 0 => Err("a check of the directory tells of no damage".to_string()),
+        Err(_) => Ok(false),
+    }
 }
 
 /// An open that fails takes nothing away that the undamaged files need.

@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) mod directory_syncs;
 pub mod fault;
 mod log_file;
 mod mapping_fault;

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, keyspace, simulated};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::merge::UInt64Add;
+use esker::merge::{Max, UInt64Add};
 use esker::{Batch, Db, Error, KeyspaceOptions, Options, Ttl, WriteOptions};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -81,6 +81,28 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
         ("take the first", &|_| k.pop_first().map(drop)),
         ("take the first of nothing", &|_| empty.pop_first().map(drop)),
         ("delete of a prefix", &|_| k.delete_prefix("a")),
+        ("put if absent", &|options| k.put_if_absent_with("b", one, options).map(drop)),
+        ("put if absent of what is there", &|options| k.put_if_absent_with("a", one, options).map(drop)),
+        ("compare and swap", &|options| {
+            k.compare_and_swap_with("a", Some(&one[..]), Some(&one[..]), options).map(drop)
+        }),
+        ("compare and swap of another value", &|options| {
+            k.compare_and_swap_with("a", Some(b"x"), Some(b"y"), options).map(drop)
+        }),
+        ("merge and get", &|options| k.merge_and_get_with("a", one, options).map(drop)),
+        ("take", &|options| k.take_with("a", options).map(drop)),
+        ("take of what is not there", &|options| k.take_with("z", options).map(drop)),
+        ("touch", &|_| k.touch("a", Duration::from_secs(9)).map(drop)),
+        ("touch of what is not there", &|_| k.touch("z", Duration::from_secs(9)).map(drop)),
+        ("expire at", &|_| k.expire_at("a", soon).map(drop)),
+        ("persist", &|_| k.persist("a").map(drop)),
+        ("persist of what is not there", &|_| k.persist("z").map(drop)),
+        ("rename", &|_| k.rename("other")),
+        ("rename to the same", &|_| k.rename("k")),
+        ("other time to live", &|_| k.set_ttl(Ttl::Enabled { default: None })),
+        ("other merge operator", &|_| k.set_merge_operator(Max)),
+        ("drop of a keyspace", &|_| db.drop_keyspace("k")),
+        ("drop of what is not there", &|_| db.drop_keyspace("z")),
         ("put_with_ttl", &|_| k.put_with_ttl("b", one, Duration::from_secs(9))),
         ("batch", &|options| batch(&|batch| batch.put(&k, "b", one), options)),
         ("batch of merges", &|options| batch(&|batch| batch.merge(&k, "b", one), options)),

@@ -3,7 +3,7 @@
 use crate::common::{keyspace, synced, unlogged};
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::{CrashMode, MemEnv};
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::merge::UInt64Add;
 use esker::{Compression, Db, KeyspaceOptions, Options};
 use std::collections::{BTreeMap, BTreeSet};
@@ -333,4 +333,27 @@ fn a_flush_that_is_cut_short_leaves_no_table_that_says_more_than_it_has() {
             break;
         }
     }
+}
+
+/// Seen: a database that a repair had called healthy did not open. Trigger: a repair whose last
+/// sync of the directory failed and gave up the new `CURRENT`, another one in the same life of the
+/// machine, which still saw it, and a power loss. Cost: none but a third repair.
+#[test]
+fn what_a_second_repair_calls_healthy_opens_after_a_power_loss() {
+    let mut repeated = 0;
+    for failing in 0.. {
+        let env = database("log and tables");
+        env.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
+        env.sync_dir(Path::new(DIRECTORY)).unwrap();
+        env.fail_sync_dir(failing, SyncFailure::DropPending);
+        if Db::repair(DIRECTORY, options(&env)).is_ok() {
+            break;
+        }
+        repeated += 1;
+        let env = env.kill();
+        Db::repair(DIRECTORY, options(&env)).unwrap();
+        let found = contents(&env.crash(&CrashMode::LoseAll, 0)).unwrap_or_else(|error| panic!("{failing}: {error}"));
+        assert_eq!(found.len(), 45, "{failing}");
+    }
+    assert!(repeated > 4, "{repeated} repairs failed");
 }

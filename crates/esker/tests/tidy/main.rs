@@ -4,6 +4,7 @@
 mod code;
 mod documents;
 mod exceptions;
+mod filters;
 mod graph;
 mod imports;
 mod lexer;
@@ -159,4 +160,11 @@ fn every_link_leads_somewhere() {
 #[test]
 fn the_book_has_every_page() {
     none(links::missing_in_book(workspace()));
+}
+
+#[test]
+fn every_filter_of_tests_finds_some() {
+    let filters = filters::count(workspace());
+    assert!(filters > 8, "only {filters} filters were found");
+    none(filters::idle(workspace()));
 }

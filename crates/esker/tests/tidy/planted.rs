@@ -3,7 +3,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, graph, lexer, links, prose, public, size, text, versions};
+use crate::{code, documents, filters, graph, lexer, links, prose, public, size, text, versions};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -419,4 +419,24 @@ fn a_page_that_the_book_has_not() {
     let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
     let found = links::missing_in_book(&workspace);
     assert_eq!(found.iter().map(|found| &*found.file).collect::<Vec<_>>(), ["doc/c.md"]);
+}
+
+#[test]
+fn a_filter_of_tests_that_finds_none() {
+    let texts = [
+        ("Makefile", "all:\n\techo\nSOME_TESTS ?= db:: db::gone:: wal::reader:: base::\n"),
+        ("crates/esker/Cargo.toml", "[package]\n"),
+        ("crates/esker/src/lib.rs", "mod base;\nmod db;\nmod wal;\n"),
+        ("crates/esker/src/base.rs", ""),
+        ("crates/esker/src/db.rs", "#[cfg(test)]\nmod tests {\n}\n"),
+        ("crates/esker/src/wal.rs", "mod reader;\n"),
+        ("crates/esker/src/wal/reader.rs", "#[cfg(test)]\nmod tests;\n"),
+        ("crates/esker/src/wal/reader/tests.rs", ""),
+    ];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    assert_eq!(filters::count(&workspace), 4);
+    let found = filters::idle(&workspace);
+    let found: Vec<(usize, &str)> = found.iter().map(|found| (found.line, &*found.what)).collect();
+    let expected = ["db::gone::", "base::"].map(|filter| format!("no module of tests is called {filter}"));
+    assert_eq!(found, [(3, &*expected[0]), (3, &*expected[1])]);
 }

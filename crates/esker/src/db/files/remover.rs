@@ -15,7 +15,7 @@ use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
     CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
-use crate::version::manifest::current_number;
+use crate::version::manifest::{current_number, prepare_current, switch_current};
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::{file_name as segment_name, file_number};
 use crate::wal::writer::{AppendError, LogWriter};
@@ -233,7 +233,7 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         }
         found = true;
         env.create_dir_all(&lost)?;
-        let Some(to) = free_name(env, &lost, name, &from)? else { continue };
+        let to = free_name(env, &lost, name, &from)?;
         // A log segment may be written to again, under another name; everything else stays as it
         // is, and so does what is too long to be a segment.
         let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
@@ -267,20 +267,21 @@ pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) ->
     Ok(env.exists(&lost)?.then_some(lost))
 }
 
-/// A name that no file in `directory` has; none if one like `file` is there under its name already,
-/// from an attempt that was cut short.
-fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<Option<PathBuf>> {
+/// A name that no file in `directory` has. One like `file`, from an attempt that was cut short, is
+/// removed: a failed sync may have given up its name, which another sync would not miss.
+fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<PathBuf> {
     let mut path = directory.join(name);
     for number in 1u64.. {
         if !env.exists(&path)? {
             break;
         }
         if copy::is_same(env, &path, file)? {
-            return Ok(None);
+            env.remove(&path)?;
+            break;
         }
         path = directory.join(format!("{name}.{number}"));
     }
-    Ok(Some(path))
+    Ok(path)
 }
 
 /// Removes what an open that failed has made: tables, blob files and manifests from number `first`
@@ -362,14 +363,21 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
         return Ok(());
     }
     let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
-    if let Some(first) = repair_mark::first_number(env, directory)?.filter(|&first| current.is_none_or(|it| it < first))
-    {
-        for name in env.list(directory)? {
-            let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
-            if number.is_some_and(|number| number >= first) {
-                env.remove(&directory.join(name))?;
+    match (repair_mark::first_number(env, directory)?, current) {
+        // A failed sync may have given up its name, which another sync would not miss.
+        (Some(first), Some(current)) if current >= first => {
+            prepare_current(env, directory, current)?;
+            switch_current(env, directory)?;
+        }
+        (Some(first), _) => {
+            for name in env.list(directory)? {
+                let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+                if number.is_some_and(|number| number >= first) {
+                    env.remove(&directory.join(name))?;
+                }
             }
         }
+        (None, _) => {}
     }
     // After the death of a process neither these names nor `CURRENT` need be durable.
     env.sync_dir(directory)?;

@@ -46,7 +46,7 @@ use crate::db::state::snapshots::SnapshotList;
 use crate::db::state::thread_gate::ThreadGate;
 use crate::db::state::watchers::Watchers;
 use crate::db::state::write_buffer_manager::WriteBufferManager;
-use crate::env::Lock;
+use crate::env::{Lock, directory_syncs};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::BlockCache;
@@ -331,7 +331,8 @@ struct Writing {
 /// The number of a new database, and the options with what its callbacks are to know it by.
 fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Database, Options) {
     let number = callback::Database::new();
-    options.env = guarded_env::environment(number, directory, options.env);
+    let env = directory_syncs::environment(directory, options.env);
+    options.env = guarded_env::environment(number, directory, env);
     options.comparators.called_by(number);
     options.filter_policy = options.filter_policy.map(|policy| guarded_callbacks::filter_policy(number, policy));
     if !options.is_free("clock") {
