@@ -131,7 +131,7 @@ impl Load {
 /// The next cluster has the addresses of this one: a client that went on would use its objects.
 impl Drop for Load {
     fn drop(&mut self) {
-        // Whoever wants to know of a panic calls `finish`.
+        // `finish` tells of a panic.
         let _ = self.stop();
     }
 }
