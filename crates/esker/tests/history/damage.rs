@@ -214,8 +214,8 @@ fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
     assert_eq!(after.file_bytes(&kept), Some(table_bytes), "{:?}", after.files());
 }
 
-/// Seen: the table was gone from `lost` as well. Trigger: an open that keeps it fails at a sync of a
-/// directory, which gives up the new name; another one in the same life of the machine finds the
+/// Seen: the table was gone from `lost` as well. Trigger: an open that keeps it fails at a sync of
+/// a directory, which gives up the new name; another one in the same life of the machine finds the
 /// file, and the power fails later. Cost: the only copy.
 #[test]
 fn a_table_is_kept_by_the_open_after_one_that_could_not_sync_its_name() {
