@@ -242,6 +242,24 @@ fn deletes_go_on_from_open_to_open_on_a_disk_without_any_room() {
     }
 }
 
+/// Seen: a range delete of everything gave no space back, for want of room for its table: the open
+/// had held back again all that was left. That is given up for it.
+#[test]
+fn a_range_delete_makes_room_on_a_disk_without_any() {
+    for (keys, flushed) in [(2000, false), (2000, true), (300, false), (300, true)] {
+        let (env, options) = full_with(keys, flushed);
+        let before = used(&env);
+        let db = Db::open(DIRECTORY, options).unwrap();
+        let a = keyspace(&db, "a");
+        a.delete_range(..).unwrap();
+        db.compact().unwrap_or_else(|error| panic!("{keys} {flushed}: {error}"));
+        db.wait_idle().unwrap();
+        assert!(used(&env) < before / 2, "{keys} {flushed}: {} of {before} bytes", used(&env));
+        a.put("new", "1").unwrap();
+        db.close().unwrap();
+    }
+}
+
 /// The same where the process dies each time, and the open has to write tables first.
 #[test]
 fn deletes_go_on_from_crash_to_crash_on_a_disk_without_any_room() {

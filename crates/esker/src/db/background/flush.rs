@@ -17,10 +17,12 @@ use crate::error::Result;
 use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;
 use crate::job::flush::{Flushed, flush};
+use crate::job::version_gc::Rules;
 use crate::memtable::Memtable;
 use crate::table::TableSummary;
 use crate::version::edit::Change;
 use crate::version::runs::Version;
+use crate::wal::reserve::RESERVE_BYTES;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -147,18 +149,13 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let operator = keyspace.operator();
     let rules = rules(keyspace, &readers, version.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &version, memtable);
-    let last = memtable.last_sequence();
     // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them
     // this flush would leave a hole after a power loss. So would readers of changes. Before the
     // tables: where no manifest is left, a repair believes what they say.
     if inner.keeps_changes() || others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }
-    let mut shares = TimeShare::new(started);
-    let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
-    })
-    .inspect_err(|_| clean_up(inner))?;
+    let Flushed { tables, expired } = write_tables(inner, keyspace, memtable, rules, (goes_last, started))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     keyspace.read_stats.note_flush(tables.iter().map(|table| table.summary().entries).sum());
@@ -206,6 +203,39 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     inner.events.note(|| Event::Flush(flushed()));
     inner.tell_waiting();
     Ok(())
+}
+
+/// Writes the tables of a memtable; on a full disk in the space that is held back, if they are
+/// small.
+fn write_tables(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    memtable: &Arc<Memtable>,
+    rules: Rules<'_>,
+    (goes_last, started): (bool, Instant),
+) -> Result<Flushed> {
+    let last = memtable.last_sequence();
+    let mut shares = TimeShare::new(started);
+    let mut write = || {
+        let written = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
+            flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
+        });
+        written.inspect_err(|_| clean_up(inner))
+    };
+    match (write(), &inner.log) {
+        // It may hold the deletes that make room, for whose table there is none. The reserve is
+        // held again by the close, or the next open: there is an edit to be made first, and more
+        // by what gives the room back.
+        (Err(error), Some(log)) if error.is_disk_full() && is_little(memtable) && log.reserve().spend() => {
+            write().inspect_err(|_| log.reserve().hold())
+        }
+        (written, _) => written,
+    }
+}
+
+/// Whether a table of the memtable takes a small part of the reserve.
+fn is_little(memtable: &Memtable) -> bool {
+    (memtable.bytes() as u64) < RESERVE_BYTES / 4
 }
 
 /// Whether the tables of the memtable go into the last run. Only checked where that makes a

@@ -66,7 +66,11 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
             log.shared().reserve().hold();
             closed
         }
-        other => other,
+        other => {
+            // A flush may have spent it.
+            log.shared().reserve().hold();
+            other
+        }
     }
 }
 
