@@ -28,21 +28,29 @@ const load = async function () {
     if (checked !== undefined) throw new TypeError('checkOperand must return nothing, or throw')
   }
 
-  const server = new binding.OperatorServer((number) => {
+  const serve = function (number) {
     const call = server.call(number)
     if (!call) return
-    let value
 
-    try {
-      value = answer(call) ?? undefined
-      if (value !== undefined && typeof value !== 'string' && !types.isUint8Array(value))
-        throw new TypeError('A merge operator must return a string, a Uint8Array, or nothing')
-    } catch (err) {
-      server.answer(number, messageOf(err))
-      return
-    }
+    const value = answer(call) ?? undefined
+    if (value !== undefined && typeof value !== 'string' && !types.isUint8Array(value))
+      throw new TypeError('A merge operator must return a string, a Uint8Array, or nothing')
 
     server.answer(number, undefined, value)
+  }
+
+  // The engine waits for the answer to each call, in a thread that holds locks: there is one, or
+  // the worker ends.
+  const server = new binding.OperatorServer((number) => {
+    try {
+      serve(number)
+    } catch (err) {
+      try {
+        server.answer(number, messageOf(err))
+      } catch {
+        process.exit(1)
+      }
+    }
   })
 
   return {

@@ -56,6 +56,10 @@ class Operators {
     if (url === undefined) return { name }
     const worker = new Worker(WORKER, { workerData: { url } })
     this.#workers.push(worker)
+    worker.once('exit', () => {
+      const place = this.#workers.indexOf(worker)
+      if (place >= 0) this.#workers.splice(place, 1)
+    })
     const { operator: served, error, isTypeError } = await firstMessage(worker)
 
     if (served === undefined) {

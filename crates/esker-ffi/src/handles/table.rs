@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub(super) const MARK: usize = 0x5;
 const MARK_BITS: u32 = 4;
@@ -46,13 +47,19 @@ thread_local! {
     static SPARE: Spare = const { Spare(Cell::new(None)) };
 }
 
+/// The lock of the free slots is held for some instructions.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// A slot that nothing is in, which all threads can have when the thread ends.
 struct Spare(Cell<Option<u32>>);
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.take() {
-            TABLE.free.lock().push(slot);
+        // In a child of fork the lock may be another thread's for ever, and the slot is no loss.
+        if let Some(slot) = self.0.take()
+            && let Some(mut free) = TABLE.free.try_lock_for(LONGEST_WAIT)
+        {
+            free.push(slot);
         }
     }
 }

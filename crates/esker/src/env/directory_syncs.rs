@@ -4,8 +4,12 @@
 //! blob files and log segments, by callers and in the background. A sync that fails may have given
 //! up any of these names, and tells one caller; the next sync succeeds without them. So for an open
 //! handle it fails as well, and what would rely on it: a flush, a load, another segment of the log,
-//! a sync of writes with large values that are in a new file. The next open relies on none of these
-//! names: what the log holds is written to new tables, large values included.
+//! a sync of writes with large values that are in a new file. The handle takes no more writes
+//! (`ErrorState::note_failure`). The next open relies on none of these names: what the log holds is
+//! written to new tables, large values included.
+//!
+//! Some failures give up no name: a directory that cannot be opened, for want of a descriptor or of
+//! permission, and a full disk, where the names stay in memory until there is room.
 
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
@@ -17,14 +21,43 @@ use std::sync::Arc;
 
 /// The environment, with such syncs of this directory. Its files are those of `env`.
 pub fn environment(directory: &Path, env: Arc<dyn Env>) -> Arc<dyn Env> {
-    Arc::new(DirectorySyncs { directory: directory.to_path_buf(), env, has_failed: Mutex::new(false) })
+    Arc::new(DirectorySyncs { directory: directory.to_path_buf(), env, failed: Mutex::default() })
 }
+
+const SYNC: &str = "sync the directory";
 
 struct DirectorySyncs {
     directory: PathBuf,
     env: Arc<dyn Env>,
-    /// Locked during a sync: of two at once, only one might be told of a failure.
-    has_failed: Mutex<bool>,
+    /// What the sync failed with that gave names up. Locked during a sync: of two at once, only one
+    /// might be told of a failure.
+    failed: Mutex<Option<String>>,
+}
+
+/// The cause of an error that says that names were given up.
+#[derive(Debug)]
+struct NamesLost(String);
+
+impl fmt::Display for NamesLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NamesLost {}
+
+/// Whether the error is that of a sync of the directory that may have given names up, or of one
+/// after it.
+pub fn names_are_lost(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.get_ref().is_some_and(|cause| cause.is::<NamesLost>()))
+}
+
+/// Whether no sync was tried, or one that keeps what it could not write.
+fn gives_up_nothing(source: &io::Error) -> bool {
+    const NO_DESCRIPTORS: [Option<i32>; 2] = [Some(23), Some(24)];
+    use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+    matches!(source.kind(), NotFound | PermissionDenied | QuotaExceeded | StorageFull)
+        || cfg!(unix) && NO_DESCRIPTORS.contains(&source.raw_os_error())
 }
 
 impl fmt::Debug for DirectorySyncs {
@@ -78,17 +111,27 @@ impl Env for DirectorySyncs {
         if directory != self.directory {
             return self.env.sync_dir(directory);
         }
-        let mut has_failed = self.has_failed.lock();
-        if *has_failed {
-            let what =
-                "an earlier sync of this directory failed, so that names in it may be lost; open the database again";
-            return Err(Error::io("sync the directory", directory, io::Error::other(what)));
+        let lost = |kind, what: String| Error::io(SYNC, directory, io::Error::new(kind, NamesLost(what)));
+        let mut failed = self.failed.lock();
+        if let Some(why) = &*failed {
+            let what = format!(
+                "an earlier sync of this directory failed ({why}), so that names in it may be lost; open the database \
+                 again"
+            );
+            return Err(lost(io::ErrorKind::Other, what));
         }
-        // Also where the environment panics.
-        *has_failed = true;
+        // Where the environment panics, it stays so.
+        *failed = Some("a panic".into());
         let synced = self.env.sync_dir(directory);
-        *has_failed = synced.is_err();
-        synced
+        *failed = None;
+        let (kind, why) = match synced {
+            Ok(()) => return Ok(()),
+            Err(Error::Io { source, .. }) if !gives_up_nothing(&source) => (source.kind(), source.to_string()),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error) => (io::ErrorKind::Other, error.to_string()),
+        };
+        *failed = Some(why.clone());
+        Err(lost(kind, why))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
@@ -101,5 +144,18 @@ impl Env for DirectorySyncs {
 
     fn calls_no_database(&self) -> bool {
         self.env.calls_no_database()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_sync_fails_with_gives_no_name_up() {
+        let error = |number| gives_up_nothing(&io::Error::from_raw_os_error(number));
+        // No descriptors in the process, none in the system, no space; an I/O error.
+        assert_eq!([24, 23, 28, 5].map(error), [true, true, true, false]);
+        assert!(!gives_up_nothing(&io::Error::other("whatever it is")));
     }
 }

@@ -172,7 +172,7 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         let file = match maker.open(&path) {
             // A writer removes what nothing refers to at any time. Of what is referred to, a link
             // or the manifest tells that it is missing.
-            Err(error) if maker.read_only && error.is_missing_file() => continue,
+            Err(error) if maker.read_only && error.is_missing_file() && !maker.lists(&name)? => continue,
             opened => opened?,
         };
         if file.len() > MAX_SEGMENT_BYTES {

@@ -224,6 +224,11 @@ impl SegmentMaker {
         Reserve::new(&*self.env, &self.directory, self.smallest_bytes >= RESERVE_BYTES)
     }
 
+    /// Whether the directory has the name: a link that leads nowhere has one, and does not open.
+    pub fn lists(&self, name: &str) -> Result<bool> {
+        Ok(self.env.list(&self.directory)?.iter().any(|other| other == name))
+    }
+
     /// Opens an existing segment file.
     pub fn open(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
         if self.read_only {

@@ -124,7 +124,7 @@ impl Verifying<'_> {
             let path = self.maker.directory.join(&name);
             match self.open_one(path, &mut found) {
                 // Removed since it was listed: nothing referred to it, or that tells it is missing.
-                Err(error) if error.is_missing_file() => {}
+                Err(error) if error.is_missing_file() && !self.maker.lists(&name)? => {}
                 // Of what a newer version has written nothing is known.
                 Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.damage(error),
                 opened => opened?,

@@ -270,6 +270,27 @@ fn a_flush_after_a_failed_sync_of_the_directory_refers_to_no_file_without_a_name
     let seen = after_power_loss(&mem);
     assert_eq!(keyspace(&seen, "k").get("large").unwrap().is_some(), flushed.is_ok());
     if let Err(error) = flushed {
-        assert!(error.to_string().contains("an earlier sync of this directory failed"), "{error}");
+        assert!(error.to_string().contains("cannot sync the directory"), "{error}");
+    }
+    // Nothing is tried again and again that cannot succeed.
+    assert!(!db.health().writable, "{:?}", db.health());
+    assert!(matches!(keyspace(&db, "k").put("a", "1"), Err(Error::ReadOnly { .. })));
+}
+
+/// Seen: no flush succeeded any more. Trigger: one moment without descriptors, or on a full disk,
+/// or without permission, in which the directory was to be synced. Cost: the handle.
+#[test]
+fn a_sync_of_the_directory_that_gave_nothing_up_is_tried_again() {
+    for kind in [ErrorKind::PermissionDenied, ErrorKind::NotFound, ErrorKind::StorageFull] {
+        let faults = FaultEnv::new(Arc::new(MemEnv::new()));
+        let options = Options::default().env(Arc::new(faults.clone())).background_threads(0);
+        let db = Db::open("/db", options).unwrap();
+        let k = keyspace(&db, "k");
+        k.put("a", "1").unwrap();
+        faults.add(Rule::new(Class::SyncDir, 0, Action::Fail(kind)));
+        // What is held back for full disks may make room at once.
+        assert!(db.flush().is_err() || kind == ErrorKind::StorageFull, "{kind:?}");
+        db.flush().unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        assert!(db.health().writable && k.put("a", "2").is_ok(), "{kind:?}");
     }
 }

@@ -293,6 +293,42 @@ fn a_checkpoint_is_one_moment_before_the_drop_or_after_it() {
     assert!(in_kept.contains_key(&b"a"[..]) || in_old.contains_key(&b"a"[..]), "it is in neither");
 }
 
+/// What they have made of the keyspace is given up, and the database goes on.
+#[test]
+fn a_flush_or_a_compaction_that_meets_the_drop_does_no_harm() {
+    for compacts in [false, true] {
+        let env = MemEnv::new();
+        let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), PATIENCE);
+        let options = simulated(&env).env(Arc::new(interrupting.clone())).background_threads(0);
+        let db = Db::open(DIRECTORY, options).expect("open");
+        // The manifest has a keyspace without the dropped one, too.
+        let (old, kept) = (keyspace(&db, "old"), keyspace(&db, "kept"));
+        if compacts {
+            for value in ["1", "2"] {
+                old.put("a", value).and_then(|()| db.flush()).expect("a table");
+            }
+        } else {
+            old.put("a", "1").expect("put");
+        }
+        let (done, dropping) = (Arc::new(AtomicBool::new(false)), db.clone());
+        let is_done = Arc::clone(&done);
+        interrupting.interrupt_with(move || {
+            dropping.drop_keyspace("old").expect("drop");
+            drop(dropping);
+            is_done.store(true, Ordering::Release);
+        });
+        if compacts { db.compact() } else { db.flush() }.expect("another keyspace may be there");
+        wait_until("the keyspace is dropped", || done.load(Ordering::Acquire));
+        assert!(is_dropped(old.get("a")), "compacts: {compacts}");
+        assert!(db.health().writable && db.health().problem.is_none(), "compacts: {compacts}: {:?}", db.health());
+        kept.put("b", "1").and_then(|()| db.flush()).expect("the database takes writes");
+        drop((old, kept, db));
+        let db = Db::open(DIRECTORY, simulated(&env)).expect("open");
+        assert_eq!(db.keyspaces(), ["kept"], "compacts: {compacts}");
+        db.verify().expect("whole");
+    }
+}
+
 /// The one is told that the keyspace was dropped, or not; no other keyspace suffers for it.
 #[test]
 fn another_compaction_style_beside_the_drop_does_no_harm() {

@@ -4,6 +4,7 @@ use esker::env::mem::MemEnv;
 use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use esker::{Error, Result};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,12 +19,21 @@ pub struct Interrupting {
     patience: Duration,
     has_links: bool,
     also_listed: Option<&'static str>,
+    listings: Arc<AtomicU64>,
     work: Arc<Mutex<Option<Work>>>,
 }
 
 impl Interrupting {
     pub fn new(env: &MemEnv, is_it: fn(&Path) -> bool, patience: Duration) -> Interrupting {
-        Interrupting { inner: env.clone(), is_it, patience, has_links: true, also_listed: None, work: Arc::default() }
+        Interrupting {
+            inner: env.clone(),
+            is_it,
+            patience,
+            has_links: true,
+            also_listed: None,
+            listings: Arc::default(),
+            work: Arc::default(),
+        }
     }
 
     /// Files can only be copied.
@@ -31,7 +41,8 @@ impl Interrupting {
         Interrupting { has_links: false, ..self }
     }
 
-    /// Every directory is listed with a file that is removed before it can be opened.
+    /// Directories are listed with a file that is removed before it can be opened: every second time
+    /// that one is listed.
     pub fn listing(self, name: &'static str) -> Interrupting {
         Interrupting { also_listed: Some(name), ..self }
     }
@@ -78,7 +89,8 @@ impl Env for Interrupting {
     }
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
         let mut names = self.inner.list(directory)?;
-        names.extend(self.also_listed.map(String::from));
+        let is_there = self.listings.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+        names.extend(self.also_listed.filter(|_| is_there).map(String::from));
         Ok(names)
     }
     fn exists(&self, path: &Path) -> Result<bool> {

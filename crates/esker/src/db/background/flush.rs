@@ -283,7 +283,9 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
             Some(_jobs) => {
                 inner.error_state.check()?;
-                flush_all(inner).inspect_err(|_| remover::sweep_blobs(inner))?;
+                flush_all(inner)
+                    .inspect_err(|_| remover::sweep_blobs(inner))
+                    .map_err(|error| inner.error_state.note_failure(error))?;
             }
             None => {
                 inner.error_state.check()?;

@@ -3,7 +3,6 @@
 //! LevelDB and RocksDB give files the names `CURRENT`, `LOCK` and `MANIFEST-`, too. Taken for a
 //! damaged database of this engine, theirs would be repaired to an empty one.
 
-use crate::blob::format::file_number as blob_number;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::version::file_name::{CURRENT, table_number};
@@ -15,7 +14,8 @@ use std::path::Path;
 /// of this engine. Nothing is changed.
 ///
 /// `CURRENT` of both is the name of a manifest and the end of the line; this engine's has a
-/// checksum behind the name. Where it is damaged or missing, the names of the other files tell.
+/// checksum behind the name. Where it is damaged or missing, the names of the other files tell. A
+/// directory with a log or a table of this engine is its own, whatever `CURRENT` says.
 pub fn refuse_other_engine(env: &dyn Env, directory: &Path) -> Result<()> {
     let is_there = env.exists(&directory.join(CURRENT))?;
     if is_there && current_number(env, directory)?.is_some() || !env.exists(directory)? {
@@ -23,9 +23,9 @@ pub fn refuse_other_engine(env: &dyn Env, directory: &Path) -> Result<()> {
     }
     let is_theirs = is_there && is_current_of_another_engine(env, directory)?;
     let names = env.list(directory)?;
-    let is_ours =
-        |name: &String| table_number(name).is_some() || file_number(name).is_some() || blob_number(name).is_some();
-    if !is_theirs && (names.iter().any(is_ours) || !names.iter().any(|name| is_of_another_engine(name))) {
+    // Neither of them has such files; RocksDB has blob files.
+    let is_ours = |name: &String| table_number(name).is_some() || file_number(name).is_some();
+    if names.iter().any(is_ours) || !is_theirs && !names.iter().any(|name| is_of_another_engine(name)) {
         return Ok(());
     }
     let (engine, option) = match names.iter().any(|name| is_of_rocksdb(name)) {
@@ -85,7 +85,9 @@ mod tests {
     fn the_engine_that_wrote_it_is_told() {
         assert_eq!(refused(&[]), None);
         assert_eq!(refused(&[("CURRENT", "MANIFEST-"), ("000001.table", "x"), ("LOG", "x")]), None);
+        assert_eq!(refused(&[("CURRENT", "MANIFEST-000005\n"), ("000001.wal", "x")]), None);
         assert_eq!(refused(&[("notes.txt", "x"), ("x.log", "x")]), None);
+        assert!(refused(&[("CURRENT", "MANIFEST-000005\n"), ("000009.blob", "x")]).is_some());
         let leveldb = refused(&[("CURRENT", "MANIFEST-000005\n")]).unwrap();
         assert!(leveldb.contains("esker import --db NEW_DIRECTORY --from leveldb data"), "{leveldb}");
         let rocksdb = refused(&[("CURRENT", "MANIFEST-000005\n"), ("IDENTITY", "x")]).unwrap();

@@ -1,6 +1,7 @@
 //! Whether the database can be written, and what is wrong if not.
 
 use crate::db::state::events::{Event, Events};
+use crate::env::directory_syncs::names_are_lost;
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -108,6 +109,17 @@ impl ErrorState {
     /// Refuses all later writes: the log or the manifest failed, and what is on the device is
     /// unknown. Returns the error.
     pub fn poison(&self, error: Error) -> Error {
+        self.refuse_after(&error);
+        error
+    }
+
+    /// Refuses all later writes if the error says that names of files were given up: whatever made
+    /// one of them, and whatever makes another, cannot be relied on. Returns the error.
+    pub fn note_failure(&self, error: Error) -> Error {
+        if names_are_lost(&error) { self.poison(error) } else { error }
+    }
+
+    fn refuse_after(&self, error: &Error) {
         let mut why = self.why.lock();
         if why.is_none() {
             let reason = format!("an earlier write failed ({error})");
@@ -116,7 +128,6 @@ impl ErrorState {
         }
         drop(why);
         self.poisoned.store(true, Ordering::Release);
-        error
     }
 
     /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be
@@ -140,6 +151,9 @@ impl ErrorState {
 
     /// Notes a failure of background work, which is tried again.
     pub fn note_background_failure(&self, error: &Error) {
+        if names_are_lost(error) {
+            return self.refuse_after(error);
+        }
         let path = match error {
             Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
             _ => PathBuf::new(),

@@ -302,7 +302,7 @@ fn append(inner: &Inner, writer: &mut Writer, record: &mut [u8], first: u64, syn
         inner.wake();
     }
     appended.map_err(|error| match error {
-        AppendError::NoSegment(error) => error,
+        AppendError::NoSegment(error) => inner.error_state.note_failure(error),
         AppendError::Failed(error) => inner.error_state.poison(error),
     })
 }
