@@ -41,8 +41,8 @@ impl Interrupting {
         Interrupting { has_links: false, ..self }
     }
 
-    /// Directories are listed with a file that is removed before it can be opened: every second time
-    /// that one is listed.
+    /// Directories are listed with a file that is removed before it can be opened: every second
+    /// time that one is listed.
     pub fn listing(self, name: &'static str) -> Interrupting {
         Interrupting { also_listed: Some(name), ..self }
     }
@@ -89,7 +89,7 @@ impl Env for Interrupting {
     }
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
         let mut names = self.inner.list(directory)?;
-        let is_there = self.listings.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+        let is_there = self.listings.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         names.extend(self.also_listed.filter(|_| is_there).map(String::from));
         Ok(names)
     }
