@@ -1,7 +1,7 @@
 //! The lists of the places that sync.
 
 /// Place, caller, and a sync of a scene of which a power loss shows that it was left out.
-pub const PROVED: [(&str, &str, (&str, u64)); 73] = [
+pub const PROVED: [(&str, &str, (&str, u64)); 74] = [
     (
         "version/manifest.rs:switch_current names",
         "db/lifecycle/drop_keyspace.rs:make_durable",
@@ -86,6 +86,11 @@ pub const PROVED: [(&str, &str, (&str, u64)); 73] = [
         ("then-copy/tiny/off after 28", 10),
     ),
     ("db/maintenance/checkpoint.rs:begin names", "a call of the interface", ("then-link/large-values/off after 15", 7)),
+    (
+        "db/maintenance/checkpoint.rs:begin names",
+        "db/maintenance/follower_checkpoint.rs:checkpoint",
+        ("large-values/large-values", 16),
+    ),
     ("wal/log_sync.rs:sync_stretches range", "db/state/inner.rs:sync_log", ("flush-of-one-of-two/tiny", 203)),
     ("version/manifest.rs:prepare names", "db/lifecycle/keyspaces.rs:create", ("then-flush/tiny/killed after 31", 5)),
     ("wal/segment.rs:prepare contents", "wal/writer.rs:start", ("then-copy/tiny/killed after 35", 0)),
@@ -182,12 +187,13 @@ pub const PROVED: [(&str, &str, (&str, u64)); 73] = [
 ];
 
 /// Those that nothing proves. doc/testing.md says why each is there all the same.
-pub const REASONS: [(&str, &str); 17] = [
+pub const REASONS: [(&str, &str); 18] = [
     ("blob/store.rs:sync_names names", "db/background/flush.rs:flush_one"),
     ("blob/store.rs:sync_names names", "db/maintenance/ingest.rs:perform"),
     ("blob/store.rs:sync_names names", "job/compact.rs:compact_part"),
     ("blob/store.rs:sync_names names", "job/flush.rs:flush"),
     ("db/maintenance/checkpoint.rs:begin contents", "a call of the interface"),
+    ("db/maintenance/checkpoint.rs:begin contents", "db/maintenance/follower_checkpoint.rs:checkpoint"),
     ("db/files/remover.rs:keep_in_lost names", "db/files/lost_edit.rs:keep_tables"),
     ("db/files/remover.rs:keep_in_lost names", "db/maintenance/repair/mod.rs:finish"),
     ("db/files/remover.rs:remove_kept names", "db/maintenance/repair/mod.rs:repair"),
