@@ -462,10 +462,13 @@ impl Driver {
     /// Whether what a power failure leaves has what was yielded as durable, and what is.
     fn lose_power(&mut self, seed: u64) -> Checked<()> {
         let Place::Memory(env) = &self.place else { return Ok(()) };
+        let env = env.clone();
         let modes = [CrashMode::LoseAll, CrashMode::Random];
-        let left = env.crash(&modes[(seed % 2) as usize], seed);
         let db = self.opened()?.db.clone();
+        // First: what the background gives up meanwhile the image may lack, and never the other way
+        // round.
         let Some(oldest) = self.read_all(&db, self.events())? else { return Ok(()) };
+        let left = env.crash(&modes[(seed % 2) as usize], seed);
         self.feeds.counts.losses += 1;
         let options = Place::Memory(left).attach(self.options());
         let after = Db::open(self.place.path(), options).map_err(|error| format!("open after a loss: {error}"))?;
