@@ -39,40 +39,45 @@ pub fn keyspace_of(open: &Arc<Open>, argument: &Bound<'_, PyAny>) -> PyResult<Ar
 /// ...         b"ada" in db, snapshot[b"ada"]
 /// (False, b'1815')
 #[pyclass(frozen, extends = KeyspaceView, module = "esker")]
-pub struct Snapshot {
-    shared: Arc<SharedSnapshot>,
-}
+pub struct Snapshot(());
 
 impl Snapshot {
     pub fn parts(shared: Arc<SharedSnapshot>, default: Arc<KeyspaceHandle>) -> PyClassInitializer<Snapshot> {
-        let view = KeyspaceView { keyspace: default, snapshot: Some(Arc::clone(&shared)) };
-        PyClassInitializer::from(view).add_subclass(Snapshot { shared })
+        let view = KeyspaceView { keyspace: default, snapshot: Some(shared) };
+        PyClassInitializer::from(view).add_subclass(Snapshot(()))
+    }
+
+    /// Kept by the view alone: a second reference would cost a tenth of what a snapshot takes.
+    fn shared<'a>(slf: &'a Bound<'_, Self>) -> &'a Arc<SharedSnapshot> {
+        slf.as_super().get().snapshot.as_ref().expect("`parts` has put it there")
     }
 }
 
 #[pymethods]
 impl Snapshot {
     /// A keyspace as it was then: by its name, or as a `Keyspace` of the database.
-    fn keyspace(&self, keyspace: &Bound<'_, PyAny>) -> PyResult<KeyspaceView> {
-        let keyspace = keyspace_of(&self.shared.open, keyspace)?;
-        Ok(KeyspaceView { keyspace, snapshot: Some(Arc::clone(&self.shared)) })
+    fn keyspace(slf: &Bound<'_, Self>, keyspace: &Bound<'_, PyAny>) -> PyResult<KeyspaceView> {
+        let shared = Self::shared(slf);
+        let keyspace = keyspace_of(&shared.open, keyspace)?;
+        Ok(KeyspaceView { keyspace, snapshot: Some(Arc::clone(shared)) })
     }
 
     /// The number of the last write that the snapshot sees.
     #[getter]
-    fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.shared.get(py)?.sequence())
+    fn sequence(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Ok(Self::shared(slf).get(slf.py())?.sequence())
     }
 
     /// Whether the snapshot was closed.
     #[getter]
-    fn closed(&self) -> bool {
-        self.shared.is_closed() || self.shared.open.is_closed()
+    fn closed(slf: &Bound<'_, Self>) -> bool {
+        let shared = Self::shared(slf);
+        shared.is_closed() || shared.open.is_closed()
     }
 
     /// Frees what the snapshot holds. A later read raises `ClosedError`.
-    fn close(&self, py: Python<'_>) {
-        self.shared.close(py);
+    fn close(slf: &Bound<'_, Self>) {
+        Self::shared(slf).close(slf.py());
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -80,7 +85,7 @@ impl Snapshot {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) {
+        Self::close(slf);
     }
 }
