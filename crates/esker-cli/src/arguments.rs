@@ -158,8 +158,19 @@ pub fn signed_number_bytes(what: &str, text: &OsStr) -> Result<Vec<u8>, Failure>
 }
 
 impl ValueType {
-    /// The 8 bytes of a decimal number.
-    pub fn bytes_of(self, what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
+    /// The 8 bytes of a decimal number that becomes the value.
+    pub fn value_of(self, text: &OsStr) -> Result<Vec<u8>, Failure> {
+        if self == ValueType::U64 && text.to_string_lossy().starts_with('-') {
+            return Err(Failure::Usage(format!(
+                "value {:?} is below 0, which a number without sign cannot be; use i64, with int64add",
+                text.to_string_lossy()
+            )));
+        }
+        self.operand_of("value", text)
+    }
+
+    /// The 8 bytes of a decimal number that is added.
+    pub fn operand_of(self, what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
         match self {
             ValueType::U64 => number_bytes(what, text),
             ValueType::I64 => signed_number_bytes(what, text),

@@ -34,13 +34,18 @@ line end stands for itself. With --csv the first record has the names of the col
   {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
 
 \"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
-since 1970. In text the same stands behind a second tab.
+since 1970. In text the same stands behind a second tab. A number below 0 is one as int64add keeps it.
 
 A line that cannot be read ends the load: the message says which lines are written.";
 
 /// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing
 /// that could be stored.
 const LONGEST_LINE: u64 = 5 << 30;
+/// How text of some programs begins. A dump never does: it would be escaped.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// A record behind the last one of a file with CSV. Within quotes that are not closed it is none.
+const LAST_RECORD: &[u8] = b"\n\x00esker: no record after this\x00\n";
+const OPEN_QUOTE: &str = "a quote is not closed before the end of the file; a quote in a quoted field is written twice";
 /// Bounds the memory of one batch, whatever the number of records in it.
 const LARGEST_BATCH_BYTES: usize = 4 << 20;
 
@@ -131,9 +136,15 @@ impl Load {
 
     fn take_csv(&self, source: Source, loading: &mut Loading<'_>, progress: &mut Progress) -> Result<(), Failure> {
         let Source { reader, name, counts_bytes } = source;
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(reader);
+        let ended = reader.chain(LAST_RECORD);
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(ended);
         let unreadable = |error: csv::Error| Failure::Operation(format!("cannot read {name}: {error}; check the file"));
-        let headers = reader.byte_headers().map_err(unreadable)?.clone();
+        let mut headers = reader.byte_headers().map_err(unreadable)?.clone();
+        if is_end(&headers) {
+            headers.clear();
+        } else if has_open_quote(&headers) {
+            return Err(Failure::Operation(format!("line 1 of {name}: {OPEN_QUOTE}")));
+        }
         let key = column(&headers, self.key.as_deref(), 0)?;
         let value = column(&headers, self.value.as_deref(), 1)?;
         let mut fields = csv::ByteRecord::new();
@@ -143,9 +154,13 @@ impl Load {
                 Ok(false) => return Ok(()),
                 Err(error) => return Err(loading.with_state(unreadable(error))),
             }
+            if is_end(&fields) {
+                return Ok(());
+            }
             loading.lines = fields.position().map_or(loading.lines, csv::Position::line);
             loading.bytes = reader.position().byte();
             let change = match (fields.len(), fields.get(key), fields.get(value)) {
+                _ if has_open_quote(&fields) => Err(OPEN_QUOTE.into()),
                 (count, Some(key), Some(value)) if count == headers.len() => {
                     let change = Change::Put(value.to_vec(), None);
                     Ok(Record::Change { keyspace: None, key: key.to_vec(), change })
@@ -186,6 +201,16 @@ impl Load {
             }
         }
     }
+}
+
+/// Whether the file had no further record.
+fn is_end(record: &csv::ByteRecord) -> bool {
+    record.len() == 1 && record.get(0) == Some(LAST_RECORD.trim_ascii())
+}
+
+/// Whether a quote has made all the rest of the file one field.
+fn has_open_quote(record: &csv::ByteRecord) -> bool {
+    record.as_slice().ends_with(LAST_RECORD)
 }
 
 /// The place of a column that is named, or numbered from 1 on.
@@ -268,6 +293,8 @@ impl<'a> Loading<'a> {
         self.bytes += line.len() as u64;
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_marked = self.lines == 1 && !self.load.raw;
+        let line = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_marked).unwrap_or(line);
         if line.is_empty() {
             return Ok(());
         }
@@ -298,7 +325,7 @@ impl<'a> Loading<'a> {
         let record = match (record, self.load.value_type) {
             (Record::Change { keyspace, key, change: Change::Put(value, expiry) }, Some(number)) => {
                 let text = String::from_utf8_lossy(&value);
-                let value = number.bytes_of("value", OsStr::new(&*text)).map_err(text_of)?;
+                let value = number.value_of(OsStr::new(&*text)).map_err(text_of)?;
                 Record::Change { keyspace, key, change: Change::Put(value, expiry) }
             }
             (record, _) => record,

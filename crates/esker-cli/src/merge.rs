@@ -69,7 +69,7 @@ impl Merge {
             _ => None,
         };
         match number {
-            Some(number) if !self.raw && !self.key_arguments.hex => number.bytes_of("operand", operand),
+            Some(number) if !self.raw && !self.key_arguments.hex => number.operand_of("operand", operand),
             _ => self.key_arguments.decode("operand", operand),
         }
     }

@@ -47,7 +47,7 @@ impl Put {
         let key = self.key_arguments.decode("key", &self.key)?;
         let value = match self.value_type {
             _ if self.value == "-" => read_value()?,
-            Some(number) => number.bytes_of("value", &self.value)?,
+            Some(number) => number.value_of(&self.value)?,
             None => self.key_arguments.decode("value", &self.value)?,
         };
         let db = open::or_create(&self.database.db)?;

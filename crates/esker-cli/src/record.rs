@@ -6,7 +6,7 @@
 //! JSON := {"key": text, "value": text}  the same texts as JSON strings
 //!         "keyspace": name              where it is not the one that was requested
 //!         "op": "put" | "merge" | "delete"     put if left out; delete has no value
-//!         "value": number               the 8 bytes of an unsigned number, little-endian
+//!         "value": number               its 8 bytes, little-endian, with a sign if it is below 0
 //!         "expires_at": expiry          of a put
 //!       | {"keyspace": name, settings}  a keyspace, also if it is empty; without name, the one that was requested
 //! expiry   := NUMBER | 'never'          milliseconds since 1970, not counting leap seconds; without one, a put gets the
@@ -286,9 +286,9 @@ pub fn parse_json(line: &[u8], form: Form) -> Result<Record, String> {
     let value = match parsed.value {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(form.decode(text.as_bytes()).map_err(|problem| format!("value: {problem}"))?),
-        Some(Value::Number(number)) => match number.as_u64() {
+        Some(Value::Number(number)) => match number.as_u64().or(number.as_i64().map(i64::cast_unsigned)) {
             Some(number) => Some(number.to_le_bytes().to_vec()),
-            None => return Err(format!("value {number} is not an unsigned number of 64 bits")),
+            None => return Err(format!("value {number} is not a whole number of 64 bits")),
         },
         Some(_) => return Err("value is neither a string nor a number".into()),
     };

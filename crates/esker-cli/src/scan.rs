@@ -78,9 +78,12 @@ impl Scan {
         };
         if let Some(entries) = entries {
             let seen = (&snapshot, &keyspace);
-            count = match self.reverse {
-                true => self.print(entries.rev(), seen, &mut output)?,
-                false => self.print(entries, seen, &mut output)?,
+            let without_value = |key: esker::Result<Slice>| key.map(|key| (key, Slice::copy(b"")));
+            count = match (self.reverse, self.keys_only || self.count) {
+                (true, false) => self.print(entries.rev(), seen, &mut output)?,
+                (false, false) => self.print(entries, seen, &mut output)?,
+                (true, true) => self.print(entries.keys().rev().map(without_value), seen, &mut output)?,
+                (false, true) => self.print(entries.keys().map(without_value), seen, &mut output)?,
             };
         }
         if self.count {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Sandbox, failed, fails, ok, ok_with_input, run, run_with_input};
+use common::{Sandbox, failed, fails, files, ok, ok_with_input, run, run_with_input};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn now_ms() -> u64 {
@@ -247,4 +247,119 @@ fn the_order_of_a_keyspace_comes_back_and_one_of_another_program_is_named() {
         let failure = fails(1, &[command, "--db", theirs]);
         assert!(failure.contains("\"names\"") && failure.contains("\"their.own\""), "{command}: {failure}");
     }
+}
+
+/// Seen: the mark, which some programs begin text with, was a part of the first key, and a file
+/// with JSON was refused.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let sandbox = Sandbox::new("byte-order-mark");
+    let db = &sandbox.text("db");
+    for (flags, text, shown) in [
+        (&[][..], "a\t1\nb\t2\n", "a\t1\nb\t2\n"),
+        (&["--hex"], "61\t31\n", "a\t1\n"),
+        (&["--json"], "{\"key\":\"a\",\"value\":\"1\"}\n", "a\t1\n"),
+        (&["--csv"], "k,v\na,1\n", "a\t1\n"),
+        (&["--csv", "--key", "k", "--value", "v"], "\"k\",v\na,1\n", "a\t1\n"),
+        // Here every byte stands for itself; and a key may begin so in any other line.
+        (&["--raw"], "a\t1\n", "\\xef\\xbb\\xbfa\t1\n"),
+        (&[], "a\t1\n\u{feff}b\t2\n", "a\t1\n\\xef\\xbb\\xbfb\t2\n"),
+    ] {
+        let keyspace = &flags.join("").replace("--", "x");
+        let keyspace = &format!("{keyspace}{}", text.len());
+        let load = [&["load", "--db", db, "--keyspace", keyspace][..], flags].concat();
+        ok_with_input(&load, format!("\u{feff}{text}").as_bytes());
+        assert_eq!(ok(&["dump", "--db", db, "--keyspace", keyspace]), shown, "{flags:?}");
+    }
+}
+
+/// Seen: all lines behind the quote were the value of one key, and the load succeeded.
+#[test]
+fn a_quote_that_is_not_closed_does_not_swallow_the_rest() {
+    let sandbox = Sandbox::new("open-quote");
+    let db = &sandbox.text("db");
+    let load = ["load", "--db", db, "--csv", "--batch", "1"];
+    for (text, line) in [
+        ("k,v\na,1\nb,\"2\nc,3\n", "line 3 of standard input: a quote is not closed"),
+        ("k,v\na,1\nb,\"2\nc,3", "line 3 of standard input: a quote is not closed"),
+        ("k,v\na,1\n\"b,2\n", "line 3 of standard input: a quote is not closed"),
+        ("k,v\na,1\nb,\"2", "line 3 of standard input: a quote is not closed"),
+        ("k,\"v\na,1\n", "line 1 of standard input: a quote is not closed"),
+    ] {
+        let told = failed(1, &load, &run_with_input(&load, text.as_bytes()));
+        assert!(told.contains(line), "{text:?}: {told}");
+    }
+    assert_eq!(ok(&["scan", "--db", db]), "a\t1\n");
+    // What is closed, or no quote around a field, is taken as before; so is an empty file refused.
+    for text in ["k,v\na,\"1\"\nb,5\" pipe\n", "k,v\na,\"1\"\nb,5\" pipe", "k,v\r\na,1\r\n\r\nb,5\" pipe\r\n\r\n"] {
+        let db = &sandbox.text(&format!("db{}", text.len()));
+        ok_with_input(&["load", "--db", db, "--csv"], text.as_bytes());
+        assert_eq!(ok(&["scan", "--db", db]), "a\t1\nb\t5\" pipe\n", "{text:?}");
+    }
+    for text in ["", "\n", "\u{feff}"] {
+        let told = failed(1, &load, &run_with_input(&load, text.as_bytes()));
+        assert!(told.contains("there is no column number 1 among none"), "{text:?}: {told}");
+    }
+    ok_with_input(&load, b"k,v\n");
+}
+
+/// Seen: `put --as u64 -3` and a negative number in a column stored 18446744073709551613; JSON with
+/// a negative number, which `scan --as i64 --json` prints, was refused.
+#[test]
+fn negative_numbers_are_values_only_with_a_sign() {
+    let sandbox = Sandbox::new("negative");
+    let db = &sandbox.text("db");
+    let told = fails(2, &["put", "--db", db, "--as", "u64", "n", "-3"]);
+    assert!(told.contains("value \"-3\" is below 0") && told.contains("i64"), "{told}");
+    let load = ["load", "--db", db, "--csv", "--as", "u64"];
+    let told = failed(1, &load, &run_with_input(&load, b"k,v\na,1\nb,-3\n"));
+    assert!(told.contains("line 3") && told.contains("value \"-3\" is below 0"), "{told}");
+    let shell = ["shell", "--db", db, "--keyspace", "sum"];
+    // Adding one subtracts, as before.
+    ok(&["merge", "--db", db, "--keyspace", "sum", "--merge-operator", "uint64add", "n", "5"]);
+    ok(&["merge", "--db", db, "--keyspace", "sum", "n", "-3"]);
+    ok_with_input(&shell, b"merge n -1\n");
+    assert_eq!(ok_with_input(&shell, b"get n\n"), "1\n");
+    let told = failed(1, &shell, &run_with_input(&shell, b"put n -1\n"));
+    assert!(told.contains("below 0"), "{told}");
+
+    let signed = ["--keyspace", "signed", "--merge-operator", "int64add"];
+    ok(&[&["put", "--db", db, "--as", "i64"][..], &signed, &["n", "-3"]].concat());
+    ok(&[&["put", "--db", db, "--as", "i64"][..], &signed, &["least", "-9223372036854775808"]].concat());
+    let shown = ok(&["scan", "--db", db, "--keyspace", "signed", "--as", "i64", "--json"]);
+    assert_eq!(shown, "{\"key\":\"least\",\"value\":-9223372036854775808}\n{\"key\":\"n\",\"value\":-3}\n");
+    let copy = &sandbox.text("copy");
+    ok_with_input(&[&["load", "--db", copy, "--json"][..], &signed].concat(), shown.as_bytes());
+    assert_eq!(ok(&["scan", "--db", copy, "--keyspace", "signed", "--as", "i64", "--json"]), shown);
+    let load = [&["load", "--db", copy, "--json"][..], &signed].concat();
+    for number in ["1.5", "-9223372036854775809", "18446744073709551616"] {
+        let line = format!("{{\"key\":\"n\",\"value\":{number}}}\n");
+        let told = failed(1, &load, &run_with_input(&load, line.as_bytes()));
+        assert!(told.contains("is not a whole number of 64 bits"), "{told}");
+    }
+}
+
+/// Seen: a scan that shows no values read every large one, and failed on one that is damaged.
+#[test]
+fn a_scan_of_keys_reads_no_large_value() {
+    let sandbox = Sandbox::new("keys-only");
+    let db = &sandbox.text("db");
+    for key in ["a", "b"] {
+        ok_with_input(&["put", "--db", db, key, "-"], &[b'x'; 100_000]);
+    }
+    ok(&["put", "--db", db, "c", "small"]);
+    // An open reads the large values that only the log has.
+    ok(&["compact", "--db", db]);
+    for (path, mut content) in files(&sandbox.path("db")) {
+        if path.extension().is_some_and(|extension| extension == "blob") {
+            let middle = content.len() / 2;
+            content[100..middle * 2 - 100].fill(0x55);
+            std::fs::write(&path, content).unwrap();
+        }
+    }
+    fails(1, &["scan", "--db", db]);
+    assert_eq!(ok(&["scan", "--db", db, "--count"]), "3\n");
+    assert_eq!(ok(&["scan", "--db", db, "--count", "--reverse", "--limit", "2"]), "2\n");
+    assert_eq!(ok(&["scan", "--db", db, "--keys-only"]), "a\nb\nc\n");
+    assert_eq!(ok(&["scan", "--db", db, "--keys-only", "--reverse", "--json"]).lines().next(), Some("{\"key\":\"c\"}"));
 }

@@ -81,7 +81,10 @@ impl<'a> Session<'a> {
             ["merge", key, operand] => {
                 let (keyspace, key) = (self.keyspace()?, self.bytes(key)?);
                 settings::require_merge_operator(&keyspace)?;
-                let operand = self.value(&keyspace, operand)?;
+                let operand = match self.numbers(&keyspace) {
+                    Some(numbers) => numbers.operand_of("operand", OsStr::new(operand))?,
+                    None => self.bytes(operand)?,
+                };
                 keyspace.merge(key, operand)?;
             }
             ["delete", key] => self.keyspace()?.delete(self.bytes(key)?)?,
@@ -133,7 +136,7 @@ impl<'a> Session<'a> {
 
     fn value(&self, keyspace: &Keyspace, text: &str) -> Result<Vec<u8>, Failure> {
         match self.numbers(keyspace) {
-            Some(numbers) => numbers.bytes_of("value", OsStr::new(text)),
+            Some(numbers) => numbers.value_of(OsStr::new(text)),
             None => self.bytes(text),
         }
     }

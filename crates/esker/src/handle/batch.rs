@@ -431,9 +431,11 @@ impl Batch {
         if options.ttl.is_some() {
             return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
         }
-        let is_timed = self.shared.inner.latencies.get().is_some();
         let is_written = self.count > 0
-            && if is_timed { self.perform_timed(options, precondition)? } else { self.perform(options, precondition)? };
+            && match self.shared.inner.latencies.of_call(Timed::Commit) {
+                None => self.perform(options, precondition)?,
+                Some(_) => self.perform_measured(options, precondition)?,
+            };
         if !is_written && options.sync {
             // The promise of a sync covers everything acknowledged before it.
             self.shared.inner.error_state.check()?;
@@ -444,9 +446,12 @@ impl Batch {
     }
 
     #[cold]
-    fn perform_timed(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {
+    fn perform_measured(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {
         let shared = Arc::clone(&self.shared);
-        shared.inner.timed(Timed::Commit, || self.perform(options, precondition))
+        match shared.inner.latencies.get() {
+            None => self.perform(options, precondition),
+            Some(latencies) => latencies.measure(Timed::Commit, || self.perform(options, precondition)),
+        }
     }
 
     fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {

@@ -237,10 +237,7 @@ impl Keyspace {
     }
 
     fn write_stored(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
-        match self.shared.inner.latencies.get() {
-            None => self.write_now(kind, key, value, options),
-            Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),
-        }
+        self.shared.inner.timed(timed(kind), || self.write_now(kind, key, value, options))
     }
 
     #[inline]

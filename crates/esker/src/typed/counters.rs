@@ -209,10 +209,7 @@ impl<K: KeyCodec, N: Count> Counters<K, N> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn add_and_get(&self, key: impl EncodeKey<K>, n: N) -> Result<N> {
-        with_pair(&key, &n, |key, n| {
-            let sum = self.0.keyspace().merge_and_get(key, n)?;
-            Ok(self.0.decode_found(key, sum)?.unwrap_or_default())
-        })
+        self.add_and_get_with(key, n, &WriteOptions::new())
     }
 
     /// The counter of `key`: 0 if it was never counted.

@@ -174,10 +174,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn put_if_absent(&self, key: impl EncodeKey<K>, value: impl EncodeValue<V>) -> Result<Option<V>> {
-        with_pair(&key, &value, |key, value| {
-            let present = self.keyspace.put_if_absent(key, value)?;
-            self.decode_found(key, present)
-        })
+        self.put_if_absent_with(key, value, &WriteOptions::new())
     }
 
     /// The value of `key`: see [`Keyspace::get`].
@@ -258,7 +255,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn take(&self, key: impl EncodeKey<K>) -> Result<Option<V>> {
-        with_key(&key, |key| self.decode_found(key, self.keyspace.take(key)?))
+        self.take_with(key, &WriteOptions::new())
     }
 
     /// Removes every key in `range`: see [`Keyspace::delete_range`].

@@ -40,6 +40,7 @@ mod transaction;
 mod tuple_key;
 mod value;
 mod with_handles;
+mod with_options;
 
 pub use counters::{Count, CounterBatch, CounterTransaction, Counters};
 pub use decode_error::DecodeError;

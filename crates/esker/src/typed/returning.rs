@@ -1,6 +1,6 @@
 //! Typed keyspaces: writes that return something, merges, and several keys at a time.
 
-use super::encoded::{with_key, with_pair};
+use super::encoded::with_pair;
 use super::iterator::decode_pair;
 use super::key::{EncodeKey, KeyCodec, KeyPrefix};
 use super::keyspace::{TypedKeyspace, encode_prefix};
@@ -9,6 +9,17 @@ use super::transaction::TypedTransaction;
 use super::value::{EncodeValue, ValueCodec};
 use super::with_handles::TypedSnapshot;
 use crate::error::Result;
+use crate::options::WriteOptions;
+
+/// The encodings of keys, in their order.
+fn encode_keys<K, E: EncodeKey<K>>(keys: impl IntoIterator<Item = E>) -> Vec<Vec<u8>> {
+    let encode = |key: E| {
+        let mut encoded = Vec::new();
+        key.encode_key(&mut encoded);
+        encoded
+    };
+    keys.into_iter().map(encode).collect()
+}
 
 impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// As [`Keyspace::multi_get`](crate::Keyspace::multi_get): one get for each key, all of one
@@ -26,12 +37,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn multi_get<E: EncodeKey<K>>(&self, keys: impl IntoIterator<Item = E>) -> Vec<Result<Option<V>>> {
-        let encode = |key: E| {
-            let mut encoded = Vec::new();
-            key.encode_key(&mut encoded);
-            encoded
-        };
-        let keys: Vec<Vec<u8>> = keys.into_iter().map(encode).collect();
+        let keys = encode_keys(keys);
         let found = self.keyspace().multi_get(&keys);
         keys.iter().zip(found).map(|(key, found)| self.decode_found(key, found?)).collect()
     }
@@ -50,7 +56,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn merge(&self, key: impl EncodeKey<K>, operand: impl EncodeValue<V>) -> Result<()> {
-        with_pair(&key, &operand, |key, operand| self.keyspace().merge(key, operand))
+        self.merge_with(key, operand, &WriteOptions::new())
     }
 
     /// As [`Keyspace::merge_and_get`](crate::Keyspace::merge_and_get).
@@ -67,10 +73,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn merge_and_get(&self, key: impl EncodeKey<K>, operand: impl EncodeValue<V>) -> Result<Option<V>> {
-        with_pair(&key, &operand, |key, operand| {
-            let merged = self.keyspace().merge_and_get(key, operand)?;
-            self.decode_found(key, merged)
-        })
+        self.merge_and_get_with(key, operand, &WriteOptions::new())
     }
 
     /// As [`Keyspace::compare_and_swap`](crate::Keyspace::compare_and_swap), by the encodings:
@@ -91,16 +94,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     where
         V: EncodeValue<V>,
     {
-        let encode = |value: Option<V>| -> Result<Option<Vec<u8>>> {
-            let Some(value) = value else { return Ok(None) };
-            let mut memory = Vec::new();
-            Ok(Some(value.encode_value(&mut memory)?.to_vec()))
-        };
-        let (expected, new) = (encode(expected)?, encode(new)?);
-        with_key(&key, |key| {
-            let (expected, new) = (expected.as_deref(), new.as_deref());
-            Ok(self.keyspace().compare_and_swap(key, expected, new)?.is_swapped())
-        })
+        self.compare_and_swap_with(key, expected, new, &WriteOptions::new())
     }
 
     /// As [`Keyspace::pop_first`](crate::Keyspace::pop_first).
@@ -123,6 +117,27 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
+    /// As [`Snapshot::multi_get`](crate::Snapshot::multi_get).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another database; of each key as
+    /// [`TypedSnapshot::get`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let births = esker::TypedKeyspace::<String, u32>::open(&db, "births", Default::default())?;
+    /// births.put("ada", 1815)?;
+    /// let snapshot = db.snapshot();
+    /// let found = births.at(&snapshot).multi_get(["ada", "bob"])?.into_iter().collect::<esker::Result<Vec<_>>>()?;
+    /// assert_eq!(found, [Some(1815), None]);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn multi_get<E: EncodeKey<K>>(&self, keys: impl IntoIterator<Item = E>) -> Result<Vec<Result<Option<V>>>> {
+        let keys = encode_keys(keys);
+        let found = self.snapshot.multi_get(self.keyspace.keyspace(), &keys)?;
+        Ok(keys.iter().zip(found).map(|(key, found)| self.keyspace.decode_found(key, found?)).collect())
+    }
+
     /// As [`Snapshot::first`](crate::Snapshot::first).
     ///
     /// # Errors
@@ -178,6 +193,26 @@ impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedTransaction<'_, K, V> {
+    /// As [`Transaction::multi_get`](crate::Transaction::multi_get).
+    ///
+    /// # Errors
+    /// Those of [`TypedTransaction::get`], each at the place of its key.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let births = esker::TypedKeyspace::<String, u32>::open(&db, "births", Default::default())?;
+    /// births.put("ada", 1815)?;
+    /// let mut transaction = db.transaction();
+    /// let found = births.in_transaction(&mut transaction).multi_get(["ada", "bob"]);
+    /// assert_eq!(found.into_iter().collect::<esker::Result<Vec<_>>>()?, [Some(1815), None]);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn multi_get<E: EncodeKey<K>>(&mut self, keys: impl IntoIterator<Item = E>) -> Vec<Result<Option<V>>> {
+        let keys = encode_keys(keys);
+        let found = self.transaction.multi_get(self.keyspace.keyspace(), &keys);
+        keys.iter().zip(found).map(|(key, found)| self.keyspace.decode_found(key, found?)).collect()
+    }
+
     /// As [`Transaction::first`](crate::Transaction::first).
     ///
     /// # Errors

@@ -67,6 +67,7 @@ mod transactions;
 mod ttl;
 mod ttl_merge;
 mod typed;
+mod typed_random;
 mod verify;
 mod verify_directory;
 mod zstd;

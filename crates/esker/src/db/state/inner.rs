@@ -458,9 +458,9 @@ impl Inner {
     /// Makes a call, and measures it where that is requested.
     #[inline(always)]
     pub fn timed<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
-        match self.latencies.get() {
+        match self.latencies.of_call(timed) {
             None => call(),
-            Some(latencies) => latencies.time(timed, call),
+            Some(latencies) => latencies.measure(timed, call),
         }
     }
 

@@ -3,7 +3,8 @@
 //! To look at the clock twice takes about as long as half a get from memory. So of the calls that
 //! are short one in about [`EVERY`] is measured, in each thread. The distances are random: a call
 //! that is slow at every 64th time, as a merge that collapses its operands, is met as often as it
-//! happens.
+//! happens. The other calls pay for a count of their thread, and are made where they always are:
+//! only a call that is measured goes through [`Latencies::measure`].
 
 use crate::base::latency::{AtomicHistogram, LatencyHistogram};
 use crate::db::state::thread_gate::slot_of_this_thread;
@@ -75,6 +76,15 @@ impl Measured {
     pub fn get(&self) -> Option<&Latencies> {
         self.0.as_deref()
     }
+
+    /// Where the call that comes now is to be noted; none if it is not to be.
+    #[inline(always)]
+    pub fn of_call(&self, timed: Timed) -> Option<&Latencies> {
+        match self.get() {
+            Some(latencies) if !timed.is_short() || is_next() => Some(latencies),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Latencies {
@@ -83,27 +93,44 @@ impl std::fmt::Debug for Latencies {
     }
 }
 
+/// When a thread measures.
+struct Next {
+    /// Calls to come before the next one that is measured.
+    left: Cell<u32>,
+    /// The state of the random distances.
+    state: Cell<u32>,
+}
+
 thread_local! {
-    /// Calls to come before the next one that is measured, and the state of the random distances.
-    static NEXT: Cell<(u32, u32)> = const { Cell::new((0, 0x9E37_79B9)) };
+    static NEXT: Next = const { Next { left: Cell::new(0), state: Cell::new(0x9E37_79B9) } };
 }
 
 /// Whether this call of the thread is one of those that are measured.
-#[inline]
+#[inline(always)]
 fn is_next() -> bool {
-    NEXT.with(|next| {
-        let (left, state) = next.get();
-        if left > 0 {
-            next.set((left - 1, state));
-            return false;
+    NEXT.with(|next| match next.left.get().checked_sub(1) {
+        Some(left) => {
+            next.left.set(left);
+            false
         }
-        next.set(next_distance(state));
-        true
+        None => {
+            next.begin_again();
+            true
+        }
     })
 }
 
+impl Next {
+    /// Draws the distance to the next call that is measured.
+    #[cold]
+    fn begin_again(&self) {
+        let (left, state) = next_distance(self.state.get());
+        self.left.set(left);
+        self.state.set(state);
+    }
+}
+
 /// Marsaglia's xorshift of 32 bits; the distance is uniform from 0 to `2 * EVERY - 2`.
-#[cold]
 fn next_distance(mut state: u32) -> (u32, u32) {
     state ^= state << 13;
     state ^= state >> 17;
@@ -112,12 +139,10 @@ fn next_distance(mut state: u32) -> (u32, u32) {
 }
 
 impl Latencies {
-    /// Makes a call, and notes how long it takes, or leaves that out.
+    /// Makes a call, and notes how long it takes.
+    #[cold]
     #[inline(never)]
-    pub fn time<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
-        if timed.is_short() && !is_next() {
-            return call();
-        }
+    pub fn measure<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let result = call();
         self.note(timed, begun.elapsed());
@@ -155,23 +180,34 @@ mod tests {
     #[test]
     fn of_short_calls_one_in_so_many_is_measured_and_of_others_each() {
         const CALLS: u64 = 1 << 20;
-        let latencies = Latencies::default();
+        let measured = Measured::new(true);
+        let call = |timed, made: &mut u64| match measured.of_call(timed) {
+            None => *made += 1,
+            Some(latencies) => latencies.measure(timed, || *made += 1),
+        };
         let mut made = 0;
         // A thread of its own: its distances begin where all begin.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..CALLS {
-                    latencies.time(Timed::Get, || made += 1);
+                    call(Timed::Get, &mut made);
                 }
                 for _ in 0..10 {
-                    latencies.time(Timed::Sync, || ());
+                    call(Timed::Sync, &mut made);
                 }
             });
         });
-        let measured = latencies.of(Timed::Get).count();
+        let latencies = measured.get().expect("they are measured");
+        let gets = latencies.of(Timed::Get).count();
         let expected = CALLS / u64::from(EVERY);
-        assert!((expected * 9 / 10..=expected * 11 / 10).contains(&measured), "{measured}");
-        assert_eq!((made, latencies.of(Timed::Sync).count(), latencies.of(Timed::Put).count()), (CALLS, 10, 0));
+        assert!((expected * 9 / 10..=expected * 11 / 10).contains(&gets), "{gets}");
+        assert_eq!((made, latencies.of(Timed::Sync).count(), latencies.of(Timed::Put).count()), (CALLS + 10, 10, 0));
+    }
+
+    #[test]
+    fn without_the_option_no_call_is_measured() {
+        let measured = Measured::new(false);
+        assert!(Timed::ALL.into_iter().all(|timed| measured.of_call(timed).is_none()));
     }
 
     #[test]

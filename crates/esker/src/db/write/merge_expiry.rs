@@ -23,6 +23,7 @@ use crate::base::batch::{
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::base::key_order::KeyOrder;
+use crate::base::slice::Slice;
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
@@ -46,7 +47,7 @@ pub struct Resolved {
 /// What a key holds: a base and the operands above it. Without a base it is absent.
 #[derive(Default)]
 struct Chain {
-    base: Option<(Kind, Vec<u8>)>,
+    base: Option<(Kind, Slice)>,
     /// Oldest first; without that of a base that is an operand itself.
     operands: Vec<Vec<u8>>,
     expiry_ms: u64,
@@ -61,9 +62,9 @@ impl Chain {
         let base = match &lookup.base {
             // Only `get_into` copies.
             Base::None | Base::Absent | Base::Copied => return Chain::default(),
-            Base::First => Some((Kind::MergeFirst, operands.remove(0))),
-            Base::Value(value) => Some((Kind::Put, value.to_vec())),
-            Base::Blob(reference) => Some((Kind::PutBlob, reference.to_vec())),
+            Base::First => Some((Kind::MergeFirst, Slice::from(operands.remove(0)))),
+            Base::Value(value) => Some((Kind::Put, value.clone())),
+            Base::Blob(reference) => Some((Kind::PutBlob, reference.clone())),
         };
         Chain { base, operands, expiry_ms: lookup.expiry_ms, is_unread: false }
     }
@@ -73,11 +74,11 @@ impl Chain {
     /// counted where it fails.
     fn merged(&self, keyspace: &KeyspaceInner, key: &[u8], large: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let (existing, first) = match self.base.as_ref()? {
-            (Kind::MergeFirst, operand) => (None, Some(operand)),
+            (Kind::MergeFirst, operand) => (None, Some(&**operand)),
             (Kind::PutBlob, _) => (Some(large?), None),
-            (_, value) => (Some(value.as_slice()), None),
+            (_, value) => (Some(&**value), None),
         };
-        let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
+        let operands: Vec<&[u8]> = first.into_iter().chain(self.operands.iter().map(Vec::as_slice)).collect();
         contained::full_merge(&*keyspace.operator()?, key, existing, &operands).ok()
     }
 
@@ -222,14 +223,27 @@ impl<'b> Resolver<'_, 'b> {
             Kind::Merge => return self.take_merge(keyspace, operation, place),
             Kind::Delete => Chain::default(),
             kind => Chain {
-                base: Some((kind, operation.value.to_vec())),
+                base: Some((kind, Slice::copy(operation.value))),
                 expiry_ms: operation.expiry_ms,
                 ..Chain::default()
             },
         };
-        self.known.insert(place, chain);
+        self.remember(place, chain);
         self.write(operation);
         Ok(())
+    }
+
+    /// Keeps what the batch has made of a key, if a later operation may ask.
+    fn remember(&mut self, place: (u64, Vec<u8>), chain: Chain) {
+        if !self.is_last {
+            self.known.insert(place, chain);
+        }
+    }
+
+    /// What the batch has made of a key so far, which is about to change.
+    fn take_known(&mut self, place: &(u64, Vec<u8>)) -> Option<Chain> {
+        // Most batches are a single write: it pays for no hash.
+        if self.known.is_empty() { None } else { self.known.remove(place) }
     }
 
     fn take_merge(&mut self, keyspace: &KeyspaceInner, operation: &Operation<'_>, place: (u64, Vec<u8>)) -> Result<()> {
@@ -245,7 +259,7 @@ impl<'b> Resolver<'_, 'b> {
             }
             return Ok(());
         }
-        let mut chain = match self.known.remove(&place) {
+        let mut chain = match self.take_known(&place) {
             // Alive, and what it consists of does not matter.
             Some(chain) if chain.is_unread && !extends(operation.expiry_ms, chain.expiry_ms) => chain,
             known => self.chain(keyspace, &place, known)?,
@@ -262,22 +276,22 @@ impl<'b> Resolver<'_, 'b> {
         } else {
             let expiry_ms = if own == NEVER { keyspace.ttl().expiry_ms(Life::Default, self.now_ms) } else { own };
             self.write(&Operation { kind: Kind::MergeFirst, expiry_ms, ..*operation });
-            let base = Some((Kind::MergeFirst, operation.value.to_vec()));
+            let base = Some((Kind::MergeFirst, Slice::copy(operation.value)));
             chain = Chain { base, expiry_ms, ..Chain::default() };
         }
-        self.known.insert(place, chain);
+        self.remember(place, chain);
         Ok(())
     }
 
     fn take_expiry_change(&mut self, keyspace: &KeyspaceInner, change: &ExpiryChange<'_>) -> Result<()> {
         let place = (keyspace.id, change.key.to_vec());
-        let known = self.known.remove(&place);
+        let known = self.take_known(&place);
         let mut chain = self.chain(keyspace, &place, known)?;
         if self.is_live(keyspace, change.key, &chain)? {
             self.copy(&mut chain, keyspace, change.key, change.expiry_ms);
             chain.expiry_ms = change.expiry_ms;
         }
-        self.known.insert(place, chain);
+        self.remember(place, chain);
         Ok(())
     }
 
@@ -343,7 +357,7 @@ impl<'b> Resolver<'_, 'b> {
         if !chain.operands.is_empty()
             && let Some(Some(value)) = chain.merged(keyspace, key, None)
         {
-            *chain = Chain { base: Some((Kind::Put, value)), ..Chain::default() };
+            *chain = Chain { base: Some((Kind::Put, Slice::from(value))), ..Chain::default() };
         }
         let copied = |kind, value| Operation { keyspace: keyspace.id, kind, expiry_ms, key, value };
         if let Some((kind, value)) = &chain.base {
