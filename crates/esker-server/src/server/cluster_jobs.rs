@@ -97,6 +97,7 @@ impl Jobs {
         while job.session.output.len() < OUTPUT_BYTES
             && !self.shared.client_memory.holds_execution()
             && !job.session.closes
+            && !job.session.client.is_killed()
             && let Some(arguments) = job.requests.pop_front()
         {
             let elsewhere = self.elsewhere(&job.session, &arguments);
@@ -371,6 +372,9 @@ impl Jobs {
         let call = Call { database: session.database as u32, arguments };
         let mut deadline = None;
         let reply = loop {
+            if session.client.is_killed() {
+                break None;
+            }
             waiter.begin();
             let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
                 Err(error) => break Some(error.reply()),
