@@ -374,8 +374,8 @@ fn time_goes_on_in_steps() {
     cluster.finish();
 }
 
-/// A connection to a follower that may read an older state reads what it has written itself: alone, in
-/// a transaction, and what it took from a list.
+/// A connection to a follower that may read an older state reads what it has written itself: alone,
+/// in a transaction, and what it took from a list.
 #[test]
 fn stale_reads_have_what_the_connection_wrote() {
     let cluster = Cluster::start(3, |_| {});

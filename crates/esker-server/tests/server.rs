@@ -76,8 +76,8 @@ fn inline_commands_and_nonsense() {
     assert_eq!(server.client().line("PING"), "+PONG");
 }
 
-/// What is no request ends the connection also where requests before it have to wait: nothing behind
-/// it is executed.
+/// What is no request ends the connection also where requests before it have to wait: nothing
+/// behind it is executed.
 #[test]
 fn nothing_behind_nonsense_is_executed() {
     let server = TestServer::start();
