@@ -374,6 +374,27 @@ fn time_goes_on_in_steps() {
     cluster.finish();
 }
 
+/// A connection to a follower that may read an older state reads what it has written itself: alone,
+/// in a transaction, and what it took from a list.
+#[test]
+fn stale_reads_have_what_the_connection_wrote() {
+    let cluster = Cluster::start(3, |_| {});
+    let mut client = cluster.client(cluster.follower());
+    assert_eq!(client.line("READONLY"), "+OK");
+    for round in 1..=20 {
+        assert_eq!(client.line("INCR n"), format!(":{round}"));
+        let value = format!("${} {round}", round.to_string().len());
+        assert_eq!(client.line("GET n"), value);
+        assert_eq!([client.line("MULTI"), client.line("RPUSH l e")], ["+OK", "+QUEUED"]);
+        assert_eq!(client.line("EXEC"), "*1 :1");
+        assert_eq!([client.line("MULTI"), client.line("LLEN l")], ["+OK", "+QUEUED"]);
+        assert_eq!(client.line("EXEC"), "*1 :1");
+        assert_eq!(client.line("BLPOP l 0"), "*2 $1 l $1 e");
+        assert_eq!(client.line("LLEN l"), ":0");
+    }
+    cluster.finish();
+}
+
 #[test]
 fn clients_of_redis_cluster_are_redirected() {
     let cluster = Cluster::start(3, |cluster| cluster.followers = Followers::Redirect);

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::Write;
 use support::{Client, TestServer, shown, wait_until};
 
 /// Keeps the thread that executes commands busy, so that what is sent meanwhile arrives together.
@@ -65,5 +66,41 @@ fn an_exec_sent_before_a_write_is_executed() {
         assert_eq!(shown(&client.receive()), format!("*1 :{round}"));
         assert_eq!(shown(&writer.receive()), format!(":{}", round + 1));
         assert_eq!(shown(&busy.receive()), "+OK");
+    }
+}
+
+/// Once the client that kills another one has its reply, nothing of the other one is executed.
+#[test]
+fn who_is_killed_does_nothing_more() {
+    let server = TestServer::with(|config| config.allows_debug = true);
+    let (mut busy, mut killer) = (server.client(), server.client());
+    for round in 0..50 {
+        let mut killed = server.client();
+        let id = killed.line("CLIENT ID").trim_start_matches(':').to_string();
+        occupy(&mut busy);
+        killer.send(&["CLIENT", "KILL", "ID", &id]);
+        killed.send(&["SET", "k", "v"]);
+        assert_eq!(shown(&killer.receive()), ":1");
+        assert!(killed.is_ended());
+        assert_eq!(killer.line("EXISTS k"), ":0", "round {round}");
+        assert_eq!(shown(&busy.receive()), "+OK");
+    }
+}
+
+/// A client that waits for a key, and is killed, takes nothing that comes behind that.
+#[test]
+fn who_is_killed_takes_nothing() {
+    let server = TestServer::start();
+    let mut killer = server.client();
+    for round in 0..50 {
+        let mut killed = server.client();
+        let id = killed.line("CLIENT ID").trim_start_matches(':').to_string();
+        killed.send(&["BLPOP", "l", "0"]);
+        wait_until(|| killer.line("INFO clients").contains("blocked_clients:1"));
+        let lines = format!("CLIENT KILL ID {id}\r\nRPUSH l e\r\nLPOP l\r\n");
+        killer.stream.write_all(lines.as_bytes()).expect("sent");
+        let replies = [(); 3].map(|()| shown(&killer.receive()));
+        assert_eq!(replies, [":1", ":1", "$1 e"], "round {round}");
+        assert!(killed.is_ended());
     }
 }

@@ -76,6 +76,22 @@ fn inline_commands_and_nonsense() {
     assert_eq!(server.client().line("PING"), "+PONG");
 }
 
+/// What is no request ends the connection also where requests before it have to wait: nothing
+/// behind it is executed.
+#[test]
+fn nothing_behind_nonsense_is_executed() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    client.stream.write_all(b"PING\r\nBLPOP l 0\r\n*x\r\nSET behind 1\r\n").expect("sent");
+    assert_eq!(shown(&client.receive()), "+PONG");
+    until(&mut other, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+    assert_eq!(other.line("RPUSH l e"), ":1");
+    assert_eq!(shown(&client.receive()), "*2 $1 l $1 e");
+    assert_eq!(shown(&client.receive()), "-ERR Protocol error: invalid multibulk length");
+    assert!(client.is_ended());
+    assert_eq!(other.line("EXISTS behind"), ":0");
+}
+
 /// What a page in a browser can send is not executed.
 #[test]
 fn requests_of_http_end_the_connection() {

@@ -58,6 +58,18 @@ impl Node {
         }
     }
 
+    /// Waits until the state of this node has the entry of an index.
+    ///
+    /// # Errors
+    /// `NoLeader` if it does not come in time.
+    pub async fn wait_applied(&self, index: u64) -> Result<(), ProposeError> {
+        let waited = self.raft.wait(Some(self.patience())).applied_index_at_least(Some(index), "a read").await;
+        waited.map(drop).map_err(|error| {
+            tracing::debug!(%error, "a read has not found what its connection wrote");
+            ProposeError::NoLeader
+        })
+    }
+
     /// One round, for all reads that have begun before it.
     async fn round(&self) -> Result<(), String> {
         let deadline = Instant::now() + self.patience();

@@ -145,11 +145,12 @@ impl Node {
     }
 
     /// Has the replicas execute a payload, once: where a leader is lost it is sent to the next one,
-    /// with the number that it had.
+    /// with the number that it had. The index of an entry from which on the state has it, and the
+    /// answer.
     ///
     /// # Errors
     /// [`ProposeError`].
-    pub async fn write(&self, payload: &Payload) -> Result<Answer, ProposeError> {
+    pub async fn write(&self, payload: &Payload) -> Result<(u64, Answer), ProposeError> {
         let payload = payload.to_bytes().map_err(ProposeError::Refused)?;
         if payload.len() > MOST_PAYLOAD_BYTES {
             let why = format!("its {} bytes are more than {MOST_PAYLOAD_BYTES}; send it in parts", payload.len());
@@ -171,7 +172,7 @@ impl Node {
                     request = again(request, session);
                     continue;
                 }
-                Proposed::Done(_, reply) => return self.done(session, reply),
+                Proposed::Done(index, reply) => return Ok((index, self.done(session, reply)?)),
                 Proposed::Refused(why) if unknown.is_none() => {
                     self.sessions.lock().push(session);
                     return Err(ProposeError::Refused(why));

@@ -56,7 +56,8 @@ impl SetOptions {
             } else if is(option, "KEEPTTL") && parsed.expiry.is_none() {
                 parsed.keeps_expiry = true;
             } else if let Some(form) = ExpiryForm::of_option(option)
-                && parsed.expiry.is_none()
+                // The last of the same form counts, as with Redis.
+                && parsed.expiry.as_ref().is_none_or(|(given, _)| *given == form)
                 && !parsed.keeps_expiry
                 && let Some(value) = options.next()
             {

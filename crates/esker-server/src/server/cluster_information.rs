@@ -176,7 +176,7 @@ async fn count_keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8]) ->
     let Some(slot) = u16::try_from(slot).ok().filter(|&slot| slot < SLOTS) else {
         return Reply::error("ERR Invalid slot");
     };
-    let counted = fold_keys(&session.shared, node, session.reads_stale, 0u64, move |count, key| {
+    let counted = fold_keys(&session.shared, node, session.as_of(), 0u64, move |count, key| {
         *count += u64::from(slot_of(key) == slot);
         true
     });
@@ -195,7 +195,7 @@ async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], most: &[
     if most == 0 {
         return Reply::Array(Vec::new());
     }
-    let found = fold_keys(&session.shared, node, session.reads_stale, Vec::new(), move |found, key| {
+    let found = fold_keys(&session.shared, node, session.as_of(), Vec::new(), move |found, key| {
         if slot_of(key) == slot {
             found.push(Reply::bulk(key));
         }

@@ -97,6 +97,7 @@ impl Jobs {
         while job.session.output.len() < OUTPUT_BYTES
             && !self.shared.client_memory.holds_execution()
             && !job.session.closes
+            && !job.session.client.is_killed()
             && let Some(arguments) = job.requests.pop_front()
         {
             let elsewhere = self.elsewhere(&job.session, &arguments);
@@ -261,9 +262,9 @@ impl Jobs {
         session.is_on_data = true;
         let count = calls.len();
         let executed = if writes {
-            self.write(list(&self.node, calls, false)).await.map(|written| (written.replies, written.rest))
+            self.write(session, list(&self.node, calls, false)).await.map(|written| (written.replies, written.rest))
         } else {
-            read(&self.shared, &self.node, session.reads_stale, calls, OUTPUT_BYTES).await
+            read(&self.shared, &self.node, session.as_of(), calls, OUTPUT_BYTES).await
         };
         match executed {
             Ok((replies, rest)) => {
@@ -274,9 +275,10 @@ impl Jobs {
         }
     }
 
-    async fn write(&self, list: CommandList) -> Result<Written, ProposeError> {
+    async fn write(&self, session: &mut Session, list: CommandList) -> Result<Written, ProposeError> {
         let payload = Payload::Commands(list);
-        let answer = self.node.write(&payload).await?;
+        let (index, answer) = self.node.write(&payload).await?;
+        session.written_index = session.written_index.max(index);
         let calls = if let Payload::Commands(list) = payload { list.calls } else { Vec::new() };
         match answer {
             Answer::Replies { replies, blocked } => {
@@ -306,7 +308,10 @@ impl Jobs {
         let executed = if writes || !guards.is_empty() {
             let list = CommandList { guards, ..list(&self.node, calls, true) };
             match self.node.write(&Payload::Commands(list)).await {
-                Ok(Answer::Replies { replies, .. }) => Ok(replies),
+                Ok((index, Answer::Replies { replies, .. })) => {
+                    session.written_index = session.written_index.max(index);
+                    Ok(replies)
+                }
                 Ok(_) => {
                     session.select(before);
                     return Reply::NilArray;
@@ -315,7 +320,7 @@ impl Jobs {
             }
         } else {
             // Of a transaction all is as of one moment.
-            read(&self.shared, &self.node, session.reads_stale, calls, usize::MAX).await.map(|(replies, _)| replies)
+            read(&self.shared, &self.node, session.as_of(), calls, usize::MAX).await.map(|(replies, _)| replies)
         };
         match executed {
             Ok(executed) => {
@@ -371,8 +376,11 @@ impl Jobs {
         let call = Call { database: session.database as u32, arguments };
         let mut deadline = None;
         let reply = loop {
+            if session.client.is_killed() {
+                break None;
+            }
             waiter.begin();
-            let waits = match self.write(list(&self.node, vec![call.clone()], false)).await {
+            let waits = match self.write(session, list(&self.node, vec![call.clone()], false)).await {
                 Err(error) => break Some(error.reply()),
                 Ok(Written { mut replies, waits: None, .. }) => break replies.pop(),
                 Ok(_) if is_gone => break None,

@@ -16,6 +16,15 @@ use tokio::sync::Semaphore;
 static READERS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(1, NonZero::get).max(2)));
 
+/// How new the state is at least that a read sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsOf {
+    /// It has all that was acknowledged when the read began.
+    Now,
+    /// It has the entry of this index; 0 is none.
+    Entry(u64),
+}
+
 /// An execution that reads the state as of now.
 ///
 /// # Errors
@@ -32,15 +41,17 @@ pub fn view(shared: &Arc<Shared>, node: &Node) -> Result<Execution, String> {
     Ok(Execution::view(Arc::clone(shared), keyspaces, transaction, (time_ms, node.seed())))
 }
 
-/// Waits until the state has what was acknowledged, unless an older one will do, and works on it.
+/// Waits until the state is new enough, and works on it.
 async fn with_view<T: Send + 'static>(
     shared: &Arc<Shared>,
     node: &Arc<Node>,
-    is_stale: bool,
+    as_of: AsOf,
     work: impl FnOnce(&mut Execution) -> T + Send + 'static,
 ) -> Result<T, ProposeError> {
-    if !is_stale {
-        node.wait_readable().await?;
+    match as_of {
+        AsOf::Now => node.wait_readable().await?,
+        AsOf::Entry(0) => {}
+        AsOf::Entry(index) => node.wait_applied(index).await?,
     }
     // It is never closed.
     let _permit = READERS.acquire().await.map_err(|error| ProposeError::Failed(error.to_string()))?;
@@ -59,7 +70,7 @@ async fn with_view<T: Send + 'static>(
 pub async fn read(
     shared: &Arc<Shared>,
     node: &Arc<Node>,
-    is_stale: bool,
+    as_of: AsOf,
     mut calls: Vec<Call>,
     most_bytes: usize,
 ) -> Result<(Vec<Reply>, Vec<Call>), ProposeError> {
@@ -76,7 +87,7 @@ pub async fn read(
         let rest = calls.split_off(replies.len());
         (replies, rest)
     };
-    with_view(shared, node, is_stale, work).await
+    with_view(shared, node, as_of, work).await
 }
 
 fn execute(execution: &mut Execution, Call { database, arguments }: &Call) -> Reply {
@@ -94,7 +105,7 @@ fn execute(execution: &mut Execution, Call { database, arguments }: &Call) -> Re
 pub async fn fold_keys<T: Send + 'static>(
     shared: &Arc<Shared>,
     node: &Arc<Node>,
-    is_stale: bool,
+    as_of: AsOf,
     mut found: T,
     mut each: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static,
 ) -> Result<T, Reply> {
@@ -108,7 +119,7 @@ pub async fn fold_keys<T: Send + 'static>(
             _ => Ok(found),
         }
     };
-    with_view(shared, node, is_stale, work).await.unwrap_or_else(|error| Err(error.reply()))
+    with_view(shared, node, as_of, work).await.unwrap_or_else(|error| Err(error.reply()))
 }
 
 /// What is at the keys now, for EXEC to compare with.
@@ -136,5 +147,5 @@ pub async fn guards(
         }
         Ok(guards)
     };
-    with_view(shared, node, false, work).await?
+    with_view(shared, node, AsOf::Now, work).await?
 }

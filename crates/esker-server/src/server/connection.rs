@@ -124,10 +124,14 @@ fn broken() -> io::Error {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run(&mut self, held: &mut Held) -> io::Result<()> {
         let mut requests = VecDeque::new();
+        // Why nothing behind the requests is one. The parser does not know it any more.
+        let mut error = None;
         loop {
             // The executor gives it back, unless it has stopped.
             let Some(session) = &mut held.session else { return Err(broken()) };
-            let error = if requests.is_empty() { self.parse(session, &mut requests) } else { None };
+            if requests.is_empty() && error.is_none() {
+                error = self.parse(session, &mut requests);
+            }
             self.queued_bytes = session.queue.as_ref().map_or(0, |queue| queue.bytes);
             self.note_input();
             if requests.is_empty() {
@@ -157,11 +161,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.write(session).await?;
             if session.closes || self.client.is_killed() {
                 return Ok(());
-            }
-            if let Some(error) = error.filter(|_| requests.is_empty()) {
-                self.is_refused = true;
-                encode(&mut session.output, session.protocol, &Reply::error(error));
-                return self.write(session).await;
             }
         }
     }

@@ -285,6 +285,8 @@ impl Executor {
                 && job.session.output.len() < OUTPUT_BYTES
                 && !self.shared.client_memory.holds_execution()
                 && !job.session.closes
+                // Who has killed it may have been told so.
+                && !job.session.client.is_killed()
                 && self.execution.written_bytes() < BATCH_BYTES
                 && let Some(arguments) = job.requests.pop_front()
             {
@@ -334,7 +336,10 @@ impl Executor {
         while let Some(place) = filled.pop_front() {
             let ids: Vec<u64> = self.waiting.by_key.get(&place).into_iter().flatten().copied().collect();
             for id in ids {
-                let Some((_, waiting, blocked, _)) = self.waiting.jobs.get(&id) else { continue };
+                let Some((job, waiting, blocked, _)) = self.waiting.jobs.get(&id) else { continue };
+                if job.session.client.is_killed() {
+                    continue;
+                }
                 let arguments = waiting.arguments_for(&place.1, blocked.keys.len());
                 let outcome = self.execution.call(waiting.database, waiting.function, &arguments);
                 // What it has looked for is no read of its own.

@@ -2,6 +2,7 @@
 //! with the executor while commands are executed: never with both.
 
 use super::client_memory::COUNTED_BYTES;
+use super::cluster_reads::AsOf;
 use super::shared::{Client, Shared};
 use super::watches::{Watch, Watches};
 use crate::cluster::Guard;
@@ -68,6 +69,8 @@ pub struct Session {
     pub guards: Vec<Guard>,
     /// Whether reads may be stale, in a cluster.
     pub reads_stale: bool,
+    /// The index of an entry of the log that has what the connection wrote last.
+    pub written_index: u64,
 }
 
 impl Session {
@@ -90,6 +93,7 @@ impl Session {
             watch: None,
             guards: Vec::new(),
             reads_stale: false,
+            written_index: 0,
         }
     }
 
@@ -143,6 +147,12 @@ impl Session {
         self.client.queued.store(queued, Ordering::Relaxed);
         let bytes = self.queue.as_ref().map_or(0, |queue| queue.bytes);
         self.client.queued_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How new the state is at least that the connection reads, in a cluster. Also a stale one has
+    /// what the connection wrote.
+    pub fn as_of(&self) -> AsOf {
+        if self.reads_stale { AsOf::Entry(self.written_index) } else { AsOf::Now }
     }
 
     /// Forgets the watched keys.
