@@ -203,7 +203,7 @@ pub fn lag(inner: &Inner, following: &Following) -> Result<Option<FollowerLag>> 
 
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
-    take_over_names(inner, &mut following.state, next);
+    take_over_names(inner, following, next);
     take_over_settings(inner, &mut following.state, next);
     for (&id, record) in &next.keyspaces {
         if following.state.keyspaces.contains_key(&id) {
@@ -211,7 +211,7 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
         }
         // One of the same name was dropped before.
         if let Some(old) = keyspaces::find(inner, &record.name) {
-            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+            drop_keyspace(inner, &mut inner.writer.lock(), &mut following.replaced, old.id);
         }
         // Its tables come with the manifest.
         let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
@@ -238,10 +238,10 @@ fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestS
 }
 
 /// Takes over the names of keyspaces that are known.
-fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
+fn take_over_names(inner: &Inner, following: &mut Following, next: &ManifestState) {
     let mut renamed: Vec<(Arc<KeyspaceInner>, Arc<str>)> = Vec::new();
     for (id, record) in &next.keyspaces {
-        if let Some(known) = state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
+        if let Some(known) = following.state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
             && let Some(keyspace) = keyspaces::find(inner, &known.name).filter(|found| found.id == *id)
         {
             known.name.clone_from(&record.name);
@@ -251,7 +251,7 @@ fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestStat
     for (_, name) in &renamed {
         // One of the same name was dropped before.
         if let Some(old) = keyspaces::find(inner, name).filter(|old| !next.keyspaces.contains_key(&old.id)) {
-            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+            drop_keyspace(inner, &mut inner.writer.lock(), &mut following.replaced, old.id);
         }
     }
     inner.rename_keyspaces(&renamed);
@@ -473,7 +473,7 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);
         }
-        gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+        gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
         writer.last_sequence = writer.last_sequence.max(next.last_sequence);
         inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     }
@@ -591,9 +591,11 @@ fn remake_within(
     }
 }
 
-/// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it.
-fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
+/// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it. `replaced`: as
+/// in [`Following`].
+fn drop_keyspace(inner: &Inner, writer: &mut Writer, replaced: &mut Vec<Weak<ReadState>>, id: u64) {
     let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
+    replaced.push(Arc::downgrade(&taken.keyspace.read_state.load()));
     let (empty, _) = new_memtable(&taken.keyspace.order, &inner.options, 0, 0, &inner.memory);
     inner.dropped.note_name(id, &taken.keyspace.name());
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
@@ -635,7 +637,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
     following.begins.clear();
-    take_over_names(inner, &mut following.state, &state);
+    take_over_names(inner, following, &state);
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {
@@ -655,7 +657,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         keyspace.read_state.follow(active, immutable, version, merge_epoch);
         keyspace.tombstone_skip_cache.clear();
     }
-    gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+    gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
     writer.last_sequence = state.last_sequence;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     drop(writer);
