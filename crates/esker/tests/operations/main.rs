@@ -29,6 +29,7 @@ mod filter_policy;
 mod filters;
 mod follower;
 mod follower_checkpoint;
+mod follower_reads;
 mod get_into;
 mod hostile;
 mod in_place;

@@ -30,7 +30,7 @@ use crate::db::lifecycle::settings;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::memory::{self, new_memtable};
 use crate::db::state::read_state::ReadState;
-use crate::db::write::batch_size::reservation_bytes;
+use crate::db::write::batch_size::{add_reservation_bytes, reservation_bytes};
 use crate::error::{Error, Result};
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
 use crate::merge_operator::UINT64_ADD;
@@ -203,7 +203,7 @@ pub fn lag(inner: &Inner, following: &Following) -> Result<Option<FollowerLag>> 
 
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
-    take_over_names(inner, &mut following.state, next);
+    take_over_names(inner, following, next);
     take_over_settings(inner, &mut following.state, next);
     for (&id, record) in &next.keyspaces {
         if following.state.keyspaces.contains_key(&id) {
@@ -211,7 +211,7 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
         }
         // One of the same name was dropped before.
         if let Some(old) = keyspaces::find(inner, &record.name) {
-            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+            drop_keyspace(inner, &mut inner.writer.lock(), &mut following.replaced, old.id);
         }
         // Its tables come with the manifest.
         let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
@@ -238,10 +238,10 @@ fn take_over_settings(inner: &Inner, state: &mut ManifestState, next: &ManifestS
 }
 
 /// Takes over the names of keyspaces that are known.
-fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestState) {
+fn take_over_names(inner: &Inner, following: &mut Following, next: &ManifestState) {
     let mut renamed: Vec<(Arc<KeyspaceInner>, Arc<str>)> = Vec::new();
     for (id, record) in &next.keyspaces {
-        if let Some(known) = state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
+        if let Some(known) = following.state.keyspaces.get_mut(id).filter(|known| known.name != record.name)
             && let Some(keyspace) = keyspaces::find(inner, &known.name).filter(|found| found.id == *id)
         {
             known.name.clone_from(&record.name);
@@ -251,7 +251,7 @@ fn take_over_names(inner: &Inner, state: &mut ManifestState, next: &ManifestStat
     for (_, name) in &renamed {
         // One of the same name was dropped before.
         if let Some(old) = keyspaces::find(inner, name).filter(|old| !next.keyspaces.contains_key(&old.id)) {
-            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
+            drop_keyspace(inner, &mut inner.writer.lock(), &mut following.replaced, old.id);
         }
     }
     inner.rename_keyspaces(&renamed);
@@ -313,27 +313,41 @@ fn read_log(
         if !values_are_there(inner, state, &operations, record.sequence)? {
             return Ok(Taken::Lost);
         }
-        let mut writer = inner.writer.lock();
-        let newest_snapshot = inner.snapshots.newest();
-        let finished = record.sequence - 1;
-        for (operation, sequence) in operations.iter().zip(record.sequence..) {
-            let id = operation.keyspace();
-            // What is in tables is known by them.
-            if state.keyspaces.get(&id).is_none_or(|keyspace| sequence <= keyspace.flushed) {
-                continue;
-            }
-            make_room(inner, &mut writer, operation, || begins.entry(id).or_default().push_front(position));
-            apply(&mut writer, operation, sequence, newest_snapshot, finished);
-        }
-        let last = record.sequence + operations.len() as u64 - 1;
-        writer.last_sequence = writer.last_sequence.max(last);
-        inner.last_sequence.store(writer.last_sequence, Ordering::Release);
-        drop(writer);
+        apply_record(inner, state, begins, (record.sequence, &operations), position);
         operations.iter().for_each(|operation| inner.watchers.note(operation));
         progress.batches += 1;
         progress.log_bytes += record_bytes(record.payload.len());
         Ok(Taken::Yes)
     })
+}
+
+/// Applies what of a record is in no table. `first`: the number of its first operation.
+fn apply_record(
+    inner: &Inner,
+    state: &ManifestState,
+    begins: &mut BTreeMap<u64, VecDeque<Position>>,
+    (first, operations): (Sequence, &[AnyOperation<'_>]),
+    position: Position,
+) {
+    let is_new = |(operation, sequence): &(&AnyOperation<'_>, Sequence)| {
+        state.keyspaces.get(&operation.keyspace()).is_some_and(|known| *sequence > known.flushed)
+    };
+    let new = || operations.iter().zip(first..).filter(is_new);
+    let mut needs = Vec::new();
+    new().for_each(|(it, _)| add_reservation_bytes(&mut needs, it.keyspace(), bytes_in_memory(it)));
+    let mut writer = inner.writer.lock();
+    // For all of it: in two memtables, a range that it replaces would be empty for a moment.
+    for &(id, bytes) in &needs {
+        make_room(inner, &mut writer, id, bytes, || begins.entry(id).or_default().push_front(position));
+    }
+    let (newest_snapshot, finished) = (inner.snapshots.newest(), first - 1);
+    let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
+    for (operation, sequence) in new() {
+        reserved -= bytes_in_memory(operation);
+        apply(&mut writer, operation, sequence, (newest_snapshot, finished), reserved);
+    }
+    writer.last_sequence = writer.last_sequence.max(finished + operations.len() as u64);
+    inner.last_sequence.store(writer.last_sequence, Ordering::Release);
 }
 
 /// Whether a keyspace with these settings can have such an operation; otherwise they have been
@@ -387,13 +401,17 @@ fn values_are_there(
     Ok(true)
 }
 
-/// Rotates the memtable that the operation goes to, if it is full.
-fn make_room(inner: &Inner, writer: &mut Writer, operation: &AnyOperation<'_>, rotated: impl FnOnce()) {
-    let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace() as usize) else { return };
-    let bytes = match operation {
+/// The bytes that an operation takes in the arena of a memtable, at most.
+fn bytes_in_memory(operation: &AnyOperation<'_>) -> usize {
+    match operation {
         AnyOperation::Key(operation) => reservation_bytes(operation),
         AnyOperation::Range(_) => 0,
-    };
+    }
+}
+
+/// Rotates the memtable of the keyspace, if it is full or lacks room for so many bytes.
+fn make_room(inner: &Inner, writer: &mut Writer, id: u64, bytes: usize, rotated: impl FnOnce()) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(id as usize) else { return };
     let is_small = target.memtable.memtable().bytes() < inner.options.write_buffer_bytes / MEMTABLE_PART;
     if target.memtable.has_room(bytes) && (is_small || target.memtable.memtable().is_empty()) {
         return;
@@ -406,12 +424,13 @@ fn make_room(inner: &Inner, writer: &mut Writer, operation: &AnyOperation<'_>, r
     }
 }
 
+/// `reserved`: arena bytes of later operations of the batch.
 fn apply(
     writer: &mut Writer,
     operation: &AnyOperation<'_>,
     sequence: Sequence,
-    newest_snapshot: Sequence,
-    finished: Sequence,
+    (newest_snapshot, finished): (Sequence, Sequence),
+    reserved: usize,
 ) {
     let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace() as usize) else { return };
     match operation {
@@ -420,7 +439,7 @@ fn apply(
                 target.keyspace.tombstone_skip_cache.note_shown(operation.key);
             }
             let operator = target.operator.as_deref();
-            let context = WriteContext { newest_snapshot, operator, adds_uint64: target.adds_uint64, reserved: 0 };
+            let context = WriteContext { newest_snapshot, operator, adds_uint64: target.adds_uint64, reserved };
             target.memtable.apply(hash(operation.key), entry(operation, sequence), context);
         }
         AnyOperation::Range(range) => {
@@ -473,7 +492,7 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);
         }
-        gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+        gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
         writer.last_sequence = writer.last_sequence.max(next.last_sequence);
         inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     }
@@ -591,9 +610,11 @@ fn remake_within(
     }
 }
 
-/// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it.
-fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
+/// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it. `replaced`: as
+/// in [`Following`].
+fn drop_keyspace(inner: &Inner, writer: &mut Writer, replaced: &mut Vec<Weak<ReadState>>, id: u64) {
     let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
+    replaced.push(Arc::downgrade(&taken.keyspace.read_state.load()));
     let (empty, _) = new_memtable(&taken.keyspace.order, &inner.options, 0, 0, &inner.memory);
     inner.dropped.note_name(id, &taken.keyspace.name());
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
@@ -635,7 +656,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
     following.begins.clear();
-    take_over_names(inner, &mut following.state, &state);
+    take_over_names(inner, following, &state);
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {
@@ -655,7 +676,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         keyspace.read_state.follow(active, immutable, version, merge_epoch);
         keyspace.tombstone_skip_cache.clear();
     }
-    gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+    gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
     writer.last_sequence = state.last_sequence;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     drop(writer);
