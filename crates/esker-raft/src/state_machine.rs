@@ -153,7 +153,8 @@ impl<A: Apply> StateMachine<A> {
         let mut contents = found.unwrap_or_default();
         let slot = if is_new { slots.allocate()? } else { slots.claim(contents.database)? };
         contents.database = slot.number();
-        let database = StateDatabase::open(&apply, slot, &how)?;
+        // An empty database in the place of one that is gone would be a state without its entries.
+        let database = StateDatabase::open(&apply, slot, &how.only_existing(!is_new))?;
         if is_new {
             state_file::write(&*env, directory, &contents)?;
         }
@@ -291,8 +292,8 @@ impl<A: Apply> StateMachine<A> {
             }
         }
         env.sync_dir(slot.path())?;
-        let database = StateDatabase::open(&inner.apply, slot, &inner.how)?;
-        if database.applied().0 != files.manifest().last_log_id() {
+        let database = StateDatabase::open(&inner.apply, slot, &inner.how.only_existing(true))?;
+        if database.applied().0 != last {
             return Err(Error::damaged("the snapshot", "its database has another position than its manifest"));
         }
         let mut incoming = inner.incoming.lock();
