@@ -99,6 +99,16 @@ pub(crate) struct DatabaseOptions {
     pub executor: Executor,
 }
 
+impl DatabaseOptions {
+    /// The same; with `yes` a database that is not there is not begun.
+    pub(crate) fn only_existing(&self, yes: bool) -> DatabaseOptions {
+        match yes {
+            true => DatabaseOptions { options: self.options.clone().create_if_missing(false), ..self.clone() },
+            false => self.clone(),
+        }
+    }
+}
+
 impl<A: Apply> StateDatabase<A> {
     /// Opens the database in `slot`, or begins one.
     pub(crate) fn open(apply: &A, slot: Arc<Slot>, how: &DatabaseOptions) -> Result<Arc<StateDatabase<A>>> {

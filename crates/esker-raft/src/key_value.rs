@@ -182,8 +182,8 @@ impl KeyValue {
         KeyValue::default()
     }
 
-    /// Adds a keyspace. With the compaction style `Fifo` or a compaction filter the state machine
-    /// does not open; see [`Apply::open`].
+    /// Adds a keyspace. With the compaction style `Fifo`, a compaction filter, or a name that
+    /// begins with `raft.` the state machine does not open; see [`Apply::open`].
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> KeyValue {
         self.keyspaces.insert(name.into(), options);
         self
@@ -222,6 +222,10 @@ impl Apply for KeyValue {
     fn open(&self, db: &Db) -> esker::Result<BTreeMap<String, Keyspace>> {
         // Before any is opened: the style that an open gives is stored, and takes effect.
         for (name, options) in &self.keyspaces {
+            if name.starts_with("raft.") {
+                let what = format!("keyspace {name:?} is named as one of the state machine; name it without `raft.`");
+                return Err(esker::Error::InvalidArgument { what });
+            }
             refuse_if(options.drops_values_in_compaction(), name)?;
         }
         let open = |(name, options): (&String, &KeyspaceOptions)| {

@@ -119,15 +119,35 @@ impl LogStore {
         Ok(LogStore { inner: Arc::new(inner) })
     }
 
-    /// Drops the entries from that position on if it contradicts them: an entry of a later term was
-    /// committed there, so that no majority ever had them. Whether the log lacks that entry.
+    /// Whether the log lacks an entry that was applied: it ends before it, or has another entry in
+    /// its place, which no majority ever had. A log that was purged from there on lacks nothing.
+    ///
+    /// The order of positions does not tell: a leader has entries of earlier terms than its own,
+    /// and they may replace an entry of a later one.
+    pub(crate) fn contradicts(&self, applied: LogId) -> Result<bool> {
+        let found = self.inner.log.get(log_key(applied.index()))?;
+        if let Some(bytes) = found {
+            return Ok(decode_entry(&bytes)?.log_id() != applied);
+        }
+        Ok(self.inner.state()?.last_log_id.is_none_or(|last| last.index() < applied.index()))
+    }
+
+    /// Drops the entries from that position on if the log lacks the one there, and those before it
+    /// if one of them has a later term: the state has what a majority has instead. Whether the log
+    /// lacks that entry.
     pub(crate) fn give_way_to(&self, applied: LogId) -> Result<bool> {
-        let last = self.inner.state()?.last_log_id;
-        if last >= Some(applied) {
+        if !self.contradicts(applied)? {
             return Ok(false);
         }
-        let mut batch = self.inner.db.batch();
-        batch.delete_range(&self.inner.log, log_key(applied.index())..)?;
+        let inner = &*self.inner;
+        let mut batch = inner.db.batch();
+        batch.delete_range(&inner.log, log_key(applied.index())..)?;
+        let before = inner.db.snapshot().range(&inner.log, ..log_key(applied.index())).next_back();
+        let before = before.transpose()?.map(|(_, bytes)| decode_entry(&bytes)).transpose()?;
+        if before.is_some_and(|entry| entry.log_id() > applied) {
+            batch.delete_range(&inner.log, ..)?;
+            batch.put(&inner.meta, PURGED, encode_position(&applied))?;
+        }
         batch.commit_with(&WriteOptions::new().sync(true))?;
         Ok(true)
     }

@@ -153,7 +153,8 @@ impl<A: Apply> StateMachine<A> {
         let mut contents = found.unwrap_or_default();
         let slot = if is_new { slots.allocate()? } else { slots.claim(contents.database)? };
         contents.database = slot.number();
-        let database = StateDatabase::open(&apply, slot, &how)?;
+        // An empty database in the place of one that is gone would be a state without its entries.
+        let database = StateDatabase::open(&apply, slot, &how.only_existing(!is_new))?;
         if is_new {
             state_file::write(&*env, directory, &contents)?;
         }
@@ -176,22 +177,23 @@ impl<A: Apply> StateMachine<A> {
     /// it gives them to `openraft::Raft::new`, which refuses to start without where it matters.
     ///
     /// A power loss may leave a state that is ahead of the log: a replica applies what a majority
-    /// of the others has, before its own log is durable. Then the log gives up entries that were
-    /// never committed and are still where the state has another one, and the state gets a
-    /// snapshot, as the log is purged up to it.
+    /// of the others has, before its own log is durable. Then the state gets a snapshot, as the log
+    /// is purged up to it, and the log gives up entries that were never committed and are still
+    /// where the state has other ones.
     ///
     /// # Errors
     /// `Database`, where the log cannot be read or written, or the snapshot cannot be made.
     pub fn reconcile(&self, log: &LogStore) -> Result<()> {
         let Some(applied) = self.database().applied().0 else { return Ok(()) };
-        if !log.give_way_to(applied)? {
+        if !log.contradicts(applied)? {
             return Ok(());
         }
+        // Before the log gives anything up: what it lacks then has to be in a snapshot.
         let snapshot = self.snapshot().map(|snapshot| snapshot.manifest().meta()).transpose()?;
         if snapshot.and_then(|meta| meta.last_log_id) < Some(applied) {
             self.build()?;
         }
-        Ok(())
+        log.give_way_to(applied).map(drop)
     }
 
     /// The database in force. The installation of a snapshot puts another one in its place; who
@@ -274,7 +276,11 @@ impl<A: Apply> StateMachine<A> {
     pub(crate) fn install(&self, files: &SnapshotFiles) -> Result<()> {
         let inner = &*self.inner;
         let _alone = inner.changing.lock();
-        let env = inner.slots.env();
+        self.database().refuse_if_stopped()?;
+        let (env, last) = (inner.slots.env(), files.manifest().last_log_id());
+        if last < self.database().applied().0 {
+            return Err(Error::invalid("the snapshot is older than the state; send a newer one"));
+        }
         let files = if files.slot().is_of(&inner.slots) { files.clone() } else { inner.import(files)? };
         let slot = inner.slots.allocate()?;
         for file in files.manifest().files() {
@@ -286,8 +292,8 @@ impl<A: Apply> StateMachine<A> {
             }
         }
         env.sync_dir(slot.path())?;
-        let database = StateDatabase::open(&inner.apply, slot, &inner.how)?;
-        if database.applied().0 != files.manifest().last_log_id() {
+        let database = StateDatabase::open(&inner.apply, slot, &inner.how.only_existing(true))?;
+        if database.applied().0 != last {
             return Err(Error::damaged("the snapshot", "its database has another position than its manifest"));
         }
         let mut incoming = inner.incoming.lock();

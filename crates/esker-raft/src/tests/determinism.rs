@@ -176,6 +176,7 @@ fn compare(twice: bool, local_clock_ms: Option<u64>) -> crate::Result<Reply> {
         // It stays stopped, and passes nothing on.
         assert!(matches!(bad.apply(&entry(1, 7, 10_000, Request::Hash)), Err(Error::Stopped { .. })));
         assert!(matches!(bad.build(), Err(Error::Stopped { .. })));
+        assert!(matches!(bad.install(&good.build()?), Err(Error::Stopped { .. })));
         drop(bad);
         assert!(matches!(try_open(&disk, faulty()).err(), Some(Error::Stopped { .. })));
     }
@@ -331,6 +332,15 @@ fn what_drops_values_at_another_moment_on_each_replica_is_refused() {
     let db = Db::open("state/slot-0", small().env(Arc::new(stored.clone()))).unwrap();
     drop((db.keyspace("names", fifo).unwrap(), db));
     assert!(refused(&stored_state(&stored), default()));
+}
+
+#[test]
+fn a_keyspace_of_the_state_machine_is_not_one_of_commands() {
+    for name in ["raft.state", "raft.sessions", "raft.anything"] {
+        let opened = try_open(&MemEnv::new(), KeyValue::new().keyspace(name, KeyspaceOptions::default()));
+        let error = opened.err().expect("it opens");
+        assert!(matches!(error, Error::Database(esker::Error::InvalidArgument { .. })), "{name}: {error}");
+    }
 }
 
 /// A state machine whose database is the one in the first slot of that disk.

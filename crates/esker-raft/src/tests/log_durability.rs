@@ -12,9 +12,9 @@ use esker::Db;
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
-use openraft::RaftLogReader;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+use openraft::{RaftLogReader, StorageHelper};
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -428,5 +428,53 @@ fn a_state_that_is_ahead_of_the_log_gets_a_snapshot() {
         let meta = machine.snapshot().unwrap().manifest().meta().unwrap();
         assert_eq!(meta.last_log_id, Some(log_id(2, 7)));
         assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(log_id(1, 5)));
+    });
+}
+
+/// What the new leader's entries were, a power loss on this replica has taken from its log, and not
+/// from its state. The entry that they had replaced is back: its term is later than theirs, so the
+/// log seems to be ahead.
+#[test]
+fn a_log_gives_up_an_entry_of_a_later_term_that_the_state_contradicts() {
+    run(async {
+        for applied in 5..9 {
+            let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+            let db = Db::open("log", small_on(&env)).unwrap();
+            let mut log = LogStore::open(&db, NODE, Executor::InPlace).unwrap();
+            let mut machine = StateMachine::open("state", key_value(), options(env.clone(), small_on(&env))).unwrap();
+            // It led in term 3, alone. The leader of term 4 has entries of term 2.
+            log.blocking_append((0..5).map(|index| blank(1, index)).chain([blank(3, 5)])).await.unwrap();
+            for index in 0..=applied {
+                machine.apply(&blank(if index < 5 { 1 } else { 2 }, index)).unwrap();
+            }
+            machine.reconcile(&log).unwrap();
+            let last = Some(log_id(2, applied));
+            let meta = machine.snapshot().unwrap().manifest().meta().unwrap();
+            assert_eq!(meta.last_log_id, last);
+            let begun = StorageHelper::new(&mut log, &mut machine).with_id(NODE).get_initial_state().await.unwrap();
+            assert_eq!(begun.local_committed(), last.as_ref(), "{applied}");
+            let state = log.get_log_state().await.unwrap();
+            assert_eq!((state.last_purged_log_id, state.last_log_id), (last, last), "{applied}");
+            // The leader goes on behind what the state has.
+            log.blocking_append([blank(2, applied + 1)]).await.unwrap();
+            assert_eq!(log.try_get_log_entries(..).await.unwrap(), [blank(2, applied + 1)]);
+        }
+    });
+}
+
+/// A log with a hole where the state is stays as it is: that is damage, which reads report.
+#[test]
+fn a_log_that_begins_behind_the_state_is_left_as_it_is() {
+    run(async {
+        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let db = Db::open("log", small_on(&env)).unwrap();
+        let mut log = LogStore::open(&db, NODE, Executor::InPlace).unwrap();
+        log.blocking_append((6..9).map(|index| blank(1, index))).await.unwrap();
+        assert!(!log.contradicts(log_id(1, 3)).unwrap());
+        assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 3);
+        // Purged up to behind the state, as a snapshot is there that the state is to be brought to.
+        log.purge(log_id(1, 7)).await.unwrap();
+        assert!(!log.contradicts(log_id(1, 6)).unwrap() && !log.contradicts(log_id(1, 8)).unwrap());
+        assert!(log.contradicts(log_id(2, 8)).unwrap() && log.contradicts(log_id(1, 9)).unwrap());
     });
 }

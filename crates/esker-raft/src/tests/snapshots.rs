@@ -462,3 +462,35 @@ fn a_snapshot_reads_only_what_the_one_before_did_not_have() {
         assert_eq!(crate::manifest::hash_of(&counting, &path).unwrap(), file.hash, "{}", file.name);
     }
 }
+
+#[test]
+fn a_snapshot_that_is_older_than_the_state_is_not_installed() {
+    let expected = Expected::of(seed(41), 90);
+    let leader = machine(&MemEnv::new(), &expected, 40);
+    let files = leader.build().unwrap();
+    let disk = MemEnv::new();
+    let follower = machine(&disk, &expected, 41);
+    send(&files, &follower).unwrap();
+    let refused = follower.install(&follower.received().unwrap());
+    assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    expected.check(&follower.database(), 41, 41).unwrap();
+    // One of the same entry may be.
+    leader.apply(&expected.entries[40]).unwrap();
+    send(&leader.build().unwrap(), &follower).unwrap();
+    follower.install(&follower.received().unwrap()).unwrap();
+    expected.go_on(&follower, 41).unwrap();
+}
+
+#[test]
+fn a_state_whose_database_is_gone_is_damaged_and_not_begun_anew() {
+    let expected = Expected::of(seed(42), 30);
+    let disk = MemEnv::new();
+    drop(machine(&disk, &expected, 30));
+    let slot = std::path::Path::new("state/slot-0");
+    for name in disk.list(slot).unwrap() {
+        disk.remove(&slot.join(name)).unwrap();
+    }
+    let opened = open(&disk);
+    assert!(opened.is_err(), "it has {:?}", opened.map(|machine| machine.database().applied().0).ok());
+    assert!(!disk.exists(&slot.join("CURRENT")).unwrap());
+}
