@@ -30,8 +30,9 @@ pub enum Decision {
 /// a key among the inputs, and only if no snapshot or iterator can see it: what they see does not
 /// change. (One made while such a compaction runs, and still alive at its end, makes the compaction
 /// start again without the filter.) `Remove` never uncovers an older value. A value below merge
-/// operands that are not combined with it yet may be passed, and removed from below them. Flushes
-/// do not call the filter.
+/// operands that are not combined with it yet may be passed, and removed from below them: they then
+/// start from nothing, or, in a keyspace in which entries can expire, go with it. Flushes do not
+/// call the filter.
 ///
 /// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. A filter may
 /// call its own database as far as a [`crate::MergeOperator`] may.

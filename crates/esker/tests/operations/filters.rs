@@ -1,7 +1,8 @@
 //! Compaction filters.
 
 use crate::compaction_support::{Scratch, tiny, verify};
-use esker::{CompactionFilter, Db, Decision, Keyspace, KeyspaceOptions, Snapshot};
+use esker::merge::StringAppend;
+use esker::{CompactionFilter, Db, Decision, Keyspace, KeyspaceOptions, Snapshot, Ttl};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -134,5 +135,41 @@ fn a_snapshot_made_during_the_merge_counts_too() {
         drop(snapshot);
         db.compact().unwrap();
         assert_eq!(k.iter().count(), 0);
+    }
+}
+
+/// Operands that were written on top of a value, which is removed from below them.
+#[test]
+fn operands_on_what_is_removed_stay_unless_entries_can_expire() {
+    type Merge = Box<dyn FnOnce() + Send>;
+    struct Merges(std::sync::Mutex<Option<Merge>>);
+    impl CompactionFilter for Merges {
+        fn name(&self) -> &str {
+            "merges"
+        }
+        fn decide(&self, _key: &[u8], value: &[u8]) -> Decision {
+            if let Some(merge) = self.0.lock().unwrap().take() {
+                // Not by this thread, which has the job: it would be refused.
+                std::thread::spawn(merge).join().unwrap();
+            }
+            if value == b"1" { Decision::Remove } else { Decision::Keep }
+        }
+    }
+    for (ttl, expected) in [(Ttl::Disabled, Some("2")), (Ttl::Enabled { default: None }, None)] {
+        let scratch = Scratch::new(&format!("filter-operands-{}", ttl != Ttl::Disabled));
+        let db = Db::open(scratch.path(), tiny().background_threads(0)).unwrap();
+        let options = KeyspaceOptions::default().ttl(ttl).merge_operator(StringAppend::new(","));
+        let k = db.keyspace("k", options.clone()).unwrap();
+        k.put("a", "1").unwrap();
+        let merging = k.clone();
+        let merge: Merge = Box::new(move || merging.merge("a", "2").unwrap());
+        db.keyspace("k", options.compaction_filter(Merges(std::sync::Mutex::new(Some(merge))))).unwrap();
+        db.compact().unwrap();
+        assert_eq!(get(&k, "a").as_deref(), expected, "{ttl:?}");
+        db.compact().unwrap();
+        assert_eq!(get(&k, "a").as_deref(), expected, "{ttl:?}");
+        k.merge("a", "3").unwrap();
+        let expected: Vec<&str> = expected.into_iter().chain(["3"]).collect();
+        assert_eq!(get(&k, "a"), Some(expected.join(",")), "{ttl:?}");
     }
 }

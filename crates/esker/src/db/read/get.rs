@@ -339,8 +339,8 @@ pub fn value_of(
     }
     let settings = keyspace.merge_settings(merge_epoch);
     if lacks_base && settings.expires() {
-        // An operand that lost what it was combined with, when that expired: possible only if the
-        // clock stepped back.
+        // An operand that lost what it was combined with: when that expired, if the clock stepped
+        // back since, or to a compaction filter.
         return Ok(None);
     }
     let operands: Vec<&[u8]> = lookup.operands.iter().rev().map(|operand| &**operand).collect();
