@@ -4,6 +4,8 @@
 //! A call is told by its name and, where several handles have it, by what it is called on. That it
 //! is compared with anything is for the campaign to say.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
