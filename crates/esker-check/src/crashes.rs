@@ -7,7 +7,7 @@ mod harm;
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::faults::{self, Course};
-use crate::feed::{ALL_BYTES, LEAST_KEPT_BYTES};
+use crate::feed::{ALL_BYTES, KEPT_TIME, LEAST_KEPT_BYTES};
 use crate::powerloss::generated::{Limits, generated, simpler};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{Script, Step};
@@ -48,6 +48,9 @@ fn variants() -> Vec<(&'static str, Options)> {
                 .min_blob_size(60)
                 .keep_changes(ChangeRetention::Bytes(LEAST_KEPT_BYTES)),
         ),
+        ("changes-by-time", base.clone().wal_segment_bytes(2 << 10).keep_changes(ChangeRetention::Time(KEPT_TIME))),
+        // The least that is taken.
+        ("little-memory", base.clone().memory_budget_bytes(1 << 20)),
         // As by default, space is held back for opens on a full disk.
         ("held-back", base.clone().wal_segment_bytes(512 << 10)),
     ]);

@@ -9,7 +9,7 @@ use esker::{ChangeBatch, ChangeOperation, Changes, Db, Error, Expiry, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 type Contents = BTreeMap<Arc<[u8]>, Kept>;
 
@@ -19,43 +19,62 @@ pub const LEAST_KEPT_BYTES: u64 = 4 << 10;
 /// What stands for all of them.
 pub const ALL_BYTES: u64 = 1 << 40;
 
+/// For how long they are kept in the option set that says it so.
+pub const KEPT_TIME: Duration = Duration::from_millis(1234);
+
 /// Everything that a reader of changes is told by a database.
 pub struct All {
     /// From the oldest on.
     pub batches: Vec<ChangeBatch>,
     /// Whether there were older ones that were given up.
     some_are_gone: bool,
+    /// Where changes are kept for [`KEPT_TIME`]: what the clock shows.
+    kept_by_time: Option<u64>,
 }
 
-/// What a database tells; none if it keeps no changes. `lost`: it has been recovered, and some of
-/// the bytes for which older ones were given up may have been lost.
+/// What a database tells at that time; none if it keeps no changes. `lost`: it has been
+/// recovered, and some of the bytes for which older ones were given up may have been lost.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer.
-pub fn told(db: &Db, lost: bool) -> Checked<esker::Result<Option<All>>> {
+pub fn told(db: &Db, now: u64, lost: bool) -> Checked<esker::Result<Option<All>>> {
     let some_are_gone = match db.changes(1) {
         Ok(_) => false,
         Err(Error::Gone { oldest }) if oldest > 1 => true,
         Err(Error::InvalidArgument { .. }) => return Ok(Ok(None)),
         Err(error) => return Ok(Err(error)),
     };
-    let keeps_all = db.explain().to_string().contains(&format!("{ALL_BYTES} bytes"));
+    let options = db.explain().to_string();
+    let keeps_all = options.contains(&format!("{ALL_BYTES} bytes"));
+    let is_by_time = options.contains(&format!("{KEPT_TIME:?}"));
     let kept = db.stats().kept_wal_bytes;
     // Only the writer has a log, and says how much of it is kept.
-    let is_less_kept = !lost && db.health().writable && kept < LEAST_KEPT_BYTES;
+    let is_less_kept = !lost && !is_by_time && db.health().writable && kept < LEAST_KEPT_BYTES;
     if some_are_gone && (keeps_all || is_less_kept) {
         return Err(format!("changes were given up, and {kept} bytes of them are kept (all: {keeps_all})"));
     }
     let batches = db.changes(0).and_then(|changes| changes.collect());
-    Ok(batches.map(|batches| Some(All { batches, some_are_gone })))
+    let kept_by_time = is_by_time.then_some(now);
+    Ok(batches.map(|batches| Some(All { batches, some_are_gone, kept_by_time })))
 }
 
 impl All {
+    /// "Keeps at least the changes of this last period": whether these events may be gone.
+    fn may_be_gone(&self, journal: &Journal, gone: &[usize]) -> Checked<()> {
+        let (Some(now), Some(&last)) = (self.kept_by_time, gone.last()) else { return Ok(()) };
+        let then = journal.events[last].now;
+        if u128::from(now.saturating_sub(then)) >= KEPT_TIME.as_millis() {
+            return Ok(());
+        }
+        Err(format!("a change of {then} was given up at {now}, and changes are kept for {KEPT_TIME:?}"))
+    }
+
     /// Whether these are the first so many events of the journal, or the last of those.
     pub fn check(&self, journal: &Journal, end: usize) -> Checked<FeedReader> {
         let told = journal.told_from(0, end);
         let mut reader = FeedReader::default();
         if self.some_are_gone && told.len() >= self.batches.len() {
             let first = told.get(told.len() - self.batches.len()).copied().unwrap_or(end);
+            self.may_be_gone(journal, &told[..told.len() - self.batches.len()])?;
             reader.skip_to(journal, first);
         }
         self.batches.iter().try_for_each(|batch| reader.take(journal, end, batch))?;

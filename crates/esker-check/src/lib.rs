@@ -3,6 +3,7 @@
 //! * [`model`]: what every operation means, as a multi-version map.
 //! * [`cast`], [`generator`], [`driver`], [`transaction`], [`shrink`], [`campaign`]: random
 //!   operations on engine and model, every answer compared.
+//! * [`asked`]: writes that look at what they replace, and what they must answer.
 //! * [`operators`]: the merge operators that the engine is given, failing ones among them.
 //! * [`fuzzed`]: the same with the choices of a coverage-guided fuzzer, and options with its
 //!   numbers.
@@ -23,6 +24,7 @@
 
 pub mod ablation;
 pub mod answer;
+pub mod asked;
 pub mod campaign;
 pub mod cast;
 pub mod crashes;

@@ -75,6 +75,8 @@ impl Found {
             }
             // Threads may merge what they take for expired, and give it back.
             Found::OtherClock(..) if course.threaded => Ok(()),
+            // The first of the two would make it anew.
+            Found::OtherClock(..) if progress.destroying => Ok(()),
             Found::OtherClock(loss, milliseconds) => {
                 check_other_clock(&loss.image(env), loss, progress, examination, milliseconds)
             }
@@ -95,7 +97,8 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
         Error::Corruption { .. } => Ok(()),
         other => Err(format!("it neither opens nor says that it is damaged: {other}")),
     };
-    let session = match Session::open(&Ground::new(examination.options, image.clone()), &mut progress.clone()) {
+    let mut before = progress.clone();
+    let session = match Session::open(&Ground::new(examination.options, image.clone()), &mut before) {
         Ok(session) => session,
         Err(error) => return told(error),
     };
@@ -104,12 +107,12 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
         Ok(state) => state,
         Err(error) => return told(error),
     };
-    if let Err(error) = read_gets(session.db(), &NAMES, &state, &progress.places())? {
+    if let Err(error) = read_gets(session.db(), &NAMES, &state, &before.places())? {
         return told(error);
     }
     // A repair of that promises nothing exact.
     if !progress.damaged {
-        progress.find(&state, progress.listed)?;
+        before.find(&state, before.listed)?;
     }
     Ok(())
 }
@@ -133,6 +136,8 @@ fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination:
         // It was being made; or everything in it was dropped, and to a repair without manifest it
         // was one that is being made, which the next open makes anew.
         Err(Error::NotFound { .. }) if progress.states[least].is_empty() => return Ok(()),
+        // It was being removed.
+        Err(Error::NotFound { .. }) if progress.destroying => return Ok(()),
         Err(error) => return Err(format!("it does not open for reading: {error}")),
     };
     let db = with_operators(db).map_err(|error| format!("the operators: {error}"))?;
@@ -193,7 +198,9 @@ fn check_unfinished(image: &MemEnv, course: Course<'_>, progress: &Progress) -> 
         Step::Checkpoint(number, _) => Some(*number),
         _ => None,
     });
-    for number in numbers.filter(|number| !progress.checkpoints.iter().any(|(made, _)| made == number)) {
+    let former = progress.former_checkpoints.iter().map(|(number, _)| *number);
+    let made: Vec<usize> = progress.checkpoints.iter().map(|(number, _)| *number).chain(former).collect();
+    for number in numbers.filter(|number| !made.contains(number)) {
         let options = Ground::new(course.options, image.kill()).options_at(progress.now).create_if_missing(false);
         let Ok(db) = Db::open(checkpoint_path(number), options).and_then(with_operators) else { continue };
         let state = database_state(&db, &NAMES)?;

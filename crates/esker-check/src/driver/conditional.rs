@@ -5,10 +5,11 @@ use super::Driver;
 use super::world::Trust;
 use crate::Checked;
 use crate::answer::compare_answer;
+use crate::asked::Call;
 use crate::generator::Expected;
 use crate::model::{Answer, Change, Life, Write};
 use crate::state::{Durability, shown};
-use esker::{CompareAndSwap, Error, Slice};
+use esker::Error;
 use std::time::Duration;
 
 impl Driver {
@@ -31,36 +32,10 @@ impl Driver {
         let model = &self.world.model;
         let before: Answer = model.get(write.keyspace, &write.key, model.present());
         let found = before.as_ref().ok().and_then(|value| value.as_deref());
-        let other = b"another value".to_vec();
-        let wanted = match expected {
-            Expected::Current => found,
-            Expected::Absent => None,
-            Expected::Other => Some(other.as_slice()),
-        };
+        let Some(call) = Call::of(&write, expected, found) else { return Ok(()) };
         let key = &write.key;
-        // The answer, and the one that is right; whether the write goes ahead.
-        let (answer, right, goes_ahead) = match (&write.change, expected) {
-            (Change::Put(value), Expected::Absent) => {
-                (keyspace.put_if_absent_with(key, value, &options), before.clone(), before == Ok(None))
-            }
-            (Change::Delete, Expected::Current) => (keyspace.take_with(key, &options), before.clone(), found.is_some()),
-            (Change::Merge(operand), _) => {
-                let right = before.clone().and_then(|_| model.operator(write.keyspace).combine(found, operand));
-                let goes_ahead = right.is_ok();
-                let right = right.map(|value| value.map(|value| value.as_slice().into()));
-                (keyspace.merge_and_get_with(key, operand, &options), right, goes_ahead)
-            }
-            (change, _) => {
-                let new = if let Change::Put(value) = change { Some(value.as_slice()) } else { None };
-                let swapped = keyspace.compare_and_swap_with(key, wanted, new, &options);
-                // What is unequal is told; of a swap, the value that was expected.
-                let answer = swapped.map(|swapped| match swapped {
-                    CompareAndSwap::Swapped => wanted.map(|value| Slice::from(value.to_vec())),
-                    CompareAndSwap::Unequal { current } => current,
-                });
-                (answer, before.clone(), before.is_ok() && found == wanted)
-            }
-        };
+        let answer = call.make(keyspace, key, &options);
+        let (right, goes_ahead) = call.right(&before, model.operator(write.keyspace));
         if let Err(Error::WriteStalled { .. }) = &answer {
             return Ok(());
         }

@@ -36,13 +36,12 @@ pub struct Course<'a> {
 impl Course<'_> {
     /// Whether every answer after the failure can be foretold: not where threads fail beside the
     /// steps. A program that goes on keeps no account of what is lost without log, nor of other
-    /// settings.
+    /// settings, nor of a database that is removed.
     fn is_exact(self) -> bool {
-        let unlogged = |step: &Step| {
-            let (Step::Batch(_, how) | Step::Transaction(_, how) | Step::Single(_, how)) = step else { return false };
-            *how == Durability::Unlogged
+        let is_hard = |step: &Step| {
+            step.durability() == Some(Durability::Unlogged) || step.is_alteration() || *step == Step::Destroy
         };
-        !self.threaded && !self.steps.iter().any(|step| unlogged(step) || step.is_alteration())
+        !self.threaded && !self.steps.iter().any(is_hard)
     }
 
     /// The environment of a run without failure, which knows how many calls there were.
@@ -151,12 +150,15 @@ pub fn recovery_fails(
     let memory = image.kill();
     let faulty = FaultEnv::new(Arc::new(memory.clone()));
     let armed = Armed::new(failing.fault(), failing.nth(), &faulty, &memory);
-    let opened = Session::open(&Ground::new(examination.options, faulty), &mut progress.clone());
+    let mut after = progress.clone();
+    let opened = Session::open(&Ground::new(examination.options, faulty), &mut after);
     let told = opened.as_ref().err().map(ToString::to_string);
     drop(opened);
     if let (0, Some(error)) = (armed.hits(), told) {
         return Err(format!("the recovery fails by itself: {error}"));
     }
+    // What was left of a database that was being removed is gone, or it still is.
+    let progress = if progress.destroying { &after } else { progress };
     // Whatever the first loss left was on the disk, if it was one of the machine; so the second
     // takes nothing more.
     let (mode, seed) = (CrashMode::Random, random.next());

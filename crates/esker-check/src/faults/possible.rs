@@ -1,9 +1,10 @@
 //! The states that a database may be in while calls fail.
 
 use crate::Checked;
+use crate::asked::{Question, Reply};
 use crate::model::Write;
-use crate::powerloss::script::model_of;
-use crate::state::{State, model_state};
+use crate::powerloss::script::{Step, model_of};
+use crate::state::{Durability, State, model_state};
 use esker::Error;
 use std::collections::BTreeSet;
 
@@ -53,6 +54,49 @@ impl Possible {
         if sync && outcome.is_ok() {
             self.synced = self.history.len() - 1;
         }
+    }
+
+    /// What a step asks, by one of the states; none if it asks nothing.
+    pub fn question(&self, step: &Step) -> Option<(Question, Durability)> {
+        let (question, requested) = match step {
+            Step::PopFirst(keyspace) => (Question::PopFirst(*keyspace), Durability::Async),
+            Step::Ask(write, expected, durability) => {
+                let state = self.now().iter().next_back()?;
+                (Question::of(write, *expected, &model_of(state, self.now))?, *durability)
+            }
+            _ => return None,
+        };
+        let durability = question.durability(requested);
+        Some((question, durability))
+    }
+
+    /// Notes an answer; whether it says that something was written. A failed one leaves the states
+    /// with the write and those without it.
+    pub fn answer(&mut self, question: &Question, answer: &esker::Result<Reply>, sync: bool) -> Checked<bool> {
+        if matches!(answer, Err(Error::ReadOnly { .. } | Error::InvalidArgument { .. })) {
+            return Ok(false);
+        }
+        let mut next = BTreeSet::new();
+        let mut wrote = false;
+        for state in self.now() {
+            let model = model_of(state, self.now);
+            let Ok((expected, written)) = question.right(&model) else { continue };
+            match answer {
+                Ok(found) if *found != expected => continue,
+                Ok(_) => {}
+                Err(_) => _ = next.insert(state.clone()),
+            }
+            wrote |= written.is_some();
+            next.insert(written.map_or(state.clone(), |write| apply(state, &[write], self.now)));
+        }
+        if next.is_empty() {
+            return Err(format!("{question:?} is answered {answer:?}, as no state that was possible says"));
+        }
+        self.history.push(next);
+        if sync && wrote && answer.is_ok() {
+            self.synced = self.history.len() - 1;
+        }
+        Ok(wrote)
     }
 
     pub fn check(&self, state: &State, least: usize) -> Checked<()> {

@@ -6,6 +6,7 @@ use super::held::Held;
 use super::possible::Possible;
 use crate::Checked;
 use crate::model::Write;
+use crate::powerloss::asking::kept_durability;
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{NAMES, NOW_MS, Step, count, dropping, loaded};
 use crate::powerloss::session::{Ground, Session, checkpoint_path, with_operators};
@@ -73,11 +74,15 @@ impl Program {
                 return Ok(());
             }
             let outcome = match step {
-                Step::Reopen | Step::DropAndReopen | Step::Repair => {
-                    let mut outcome = self.close(*step == Step::Reopen);
-                    if *step == Step::Repair {
-                        self.possible.damaged = true;
-                        outcome = self.ground.lose_current();
+                _ if step.opens() => {
+                    let mut outcome = self.close(matches!(step, Step::Reopen | Step::ReopenWith(_)));
+                    match step {
+                        Step::Repair => {
+                            self.possible.damaged = true;
+                            outcome = self.ground.lose_current();
+                        }
+                        Step::ReopenWith(number) => self.ground = self.ground.changed(*number),
+                        _ => {}
                     }
                     if !self.open()? {
                         return self.end(outcome);
@@ -154,6 +159,7 @@ impl Program {
         let Some(session) = &mut self.session else { return Ok(Ok(())) };
         match step {
             Step::Hold(..) | Step::Look(..) | Step::ReadBeside => return self.read(step),
+            Step::Ask(..) | Step::PopFirst(_) => return self.ask(step),
             // The program compares by itself, after every step.
             Step::Compare => return Ok(Ok(())),
             Step::Clock(milliseconds) => self.possible.tick(*milliseconds),
@@ -177,6 +183,29 @@ impl Program {
             Step::Flush | Step::Compact if outcome.is_ok() => self.possible.synced = self.possible.history.len() - 1,
             Step::Checkpoint(number, _) => self.check_checkpoint(*number, outcome.is_ok())?,
             _ => {}
+        }
+        Ok(outcome)
+    }
+
+    /// A write that looks at what it replaces. The answer is that of some of the states that were
+    /// possible, and from then on it is one of those, with what the answer says was written.
+    fn ask(&mut self, step: &Step) -> Checked<esker::Result<()>> {
+        let mut progress = self.progress();
+        let Some(session) = &mut self.session else { return Ok(Ok(())) };
+        let Some((question, durability)) = self.possible.question(step) else { return Ok(Ok(())) };
+        let before = self.armed.as_ref().map(Armed::before);
+        let keyspace = session.keyspace(question.keyspace(), &mut progress);
+        let asked = keyspace.and_then(|keyspace| question.put(&keyspace, &durability.options()));
+        let without = self.possible.now().clone();
+        let wrote = self.possible.answer(&question, &asked, durability == Durability::Sync)?;
+        let outcome = asked.map(drop);
+        // What a handle that takes no writes declines to write it may still answer.
+        if wrote || outcome.is_err() {
+            self.check_refusal(&outcome)?;
+        }
+        self.check_visible(&without, &outcome)?;
+        if let Some(before) = before {
+            self.check_poison(before, step, &outcome)?;
         }
         Ok(outcome)
     }
@@ -348,7 +377,10 @@ fn written(step: &Step, commits: u64) -> Option<(Vec<Write>, Durability)> {
         Step::Batch(writes, durability) | Step::Transaction(writes, durability) => {
             Some((writes.iter().cloned().chain([count(commits + 1)]).collect(), *durability))
         }
-        Step::Single(write, durability) => Some((vec![write.clone()], *durability)),
+        Step::Single(write, durability) | Step::Typed(write, durability) => {
+            let is_typed = matches!(step, Step::Typed(..));
+            Some((vec![write.clone()], kept_durability(write, *durability, is_typed)))
+        }
         Step::Ingest(keyspace, pairs) => Some((loaded(*keyspace, pairs), Durability::Sync)),
         Step::DropKeyspace(keyspace) => Some((dropping(*keyspace), Durability::Sync)),
         _ => None,

@@ -1,6 +1,8 @@
 //! Random scripts over the whole interface, each from one seed.
 
 use super::script::{COUNTER, HOUR_MS, KEYSPACES, NOW_MS, SLOTS, Script, Step, first_settings};
+use super::session::OPTION_CHANGES;
+use crate::generator::Expected;
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::orders::order_of;
 use crate::random::Random;
@@ -87,8 +89,11 @@ impl Maker {
         match self.random.below(100) {
             0..=24 => self.batch(),
             25..=30 => self.transaction(),
-            31..=46 => self.single(),
-            47..=52 => self.ingest(),
+            31..=38 => self.single(),
+            39..=45 => self.ask(),
+            46..=47 => self.typed(),
+            48 => Step::PopFirst(self.keyspace()),
+            49..=52 => self.ingest(),
             53..=60 => Step::Flush,
             64 if self.limits.drops => self.drop_keyspace(),
             61..=64 => Step::Compact,
@@ -101,13 +106,14 @@ impl Maker {
             81..=86 => Step::Look(self.random.below(SLOTS), self.random.below(20)),
             87..=88 => Step::Compare,
             89..=90 => Step::ReadBeside,
-            91..=93 => Step::Reopen,
+            91..=92 => Step::Reopen,
+            93 => Step::ReopenWith(self.random.below(OPTION_CHANGES)),
             94..=96 => Step::DropAndReopen,
             97..=98 if self.limits.repair => Step::Repair,
             97..=98 => Step::DropAndReopen,
+            _ if self.random.percent(30) => self.destroy(),
             _ => {
                 self.checkpoints += 1;
-                // No random number: a seed makes the scripts that it always made.
                 let mode = [CheckpointMode::Link, CheckpointMode::Copy][self.checkpoints % 2];
                 Step::Checkpoint(self.checkpoints, mode)
             }
@@ -149,6 +155,31 @@ impl Maker {
                 self.settings[index] = first_settings()[index];
                 Step::DropKeyspace(index)
             }
+        }
+    }
+
+    fn destroy(&mut self) -> Step {
+        self.settings = first_settings();
+        Step::Destroy
+    }
+
+    fn ask(&mut self) -> Step {
+        let Step::Single(write, durability) = self.single() else { return Step::Sync };
+        if write.change.is_range() {
+            return Step::PopFirst(write.keyspace);
+        }
+        let expected = match self.random.below(5) {
+            0 => Expected::Other,
+            1..=2 => Expected::Absent,
+            _ => Expected::Current,
+        };
+        Step::Ask(write, expected, durability)
+    }
+
+    fn typed(&mut self) -> Step {
+        match self.single() {
+            Step::Single(write, durability) => Step::Typed(write, durability),
+            other => other,
         }
     }
 
@@ -218,7 +249,13 @@ impl Maker {
         let (operator, _) = self.settings[keyspace];
         let expires = self.expires(keyspace);
         let change = match self.random.below(100) {
-            0..=3 => return Write::delete_range(keyspace, self.bound(), self.bound()),
+            0..=2 => return Write::delete_range(keyspace, self.bound(), self.bound()),
+            3 if order_of(KEYSPACES[keyspace].0).has_prefixes() => {
+                let mut prefix = self.key();
+                prefix.truncate(prefix.len() - prefix.len().min(self.random.below(2)));
+                return Write::new(keyspace, [], Change::DeletePrefix(prefix));
+            }
+            3 => return Write::delete_range(keyspace, self.bound(), self.bound()),
             4..=16 => Change::Delete,
             17..=19 if expires => Change::Expire,
             17..=19 => Change::Delete,
@@ -338,6 +375,14 @@ pub fn simpler(step: &Step) -> Vec<Step> {
         Step::Single(write, durability) => {
             simpler_write(write).into_iter().map(|simpler| Step::Single(simpler, *durability)).collect()
         }
+        Step::Typed(write, durability) => vec![Step::Single(write.clone(), *durability)],
+        Step::Ask(write, expected, durability) => {
+            let simpler = simpler_write(write).into_iter();
+            let mut found: Vec<Step> = simpler.map(|simpler| Step::Ask(simpler, *expected, *durability)).collect();
+            found.push(Step::Single(write.clone(), *durability));
+            found
+        }
+        Step::ReopenWith(_) => vec![Step::Reopen],
         Step::Ingest(keyspace, pairs) => {
             let some = parts(pairs).into_iter().filter(|part| !part.is_empty());
             some.map(|part| Step::Ingest(*keyspace, part)).collect()

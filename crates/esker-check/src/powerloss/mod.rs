@@ -7,18 +7,20 @@
 //! commits up to some number that is not below the promised one, pass the engine's own
 //! verification, take further writes, and survive the same treatment again.
 
+pub mod asking;
 pub mod generated;
 pub mod progress;
 pub mod script;
 pub mod session;
 pub mod standing;
+pub mod survey;
 mod written;
 
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::random::Random;
 use crate::settings::Settings;
-use crate::state::{database_state, read_gets};
+use crate::state::{State, database_state, difference, read_gets};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Compression, Db, Options, WalMode};
 use progress::Progress;
@@ -27,6 +29,7 @@ use session::{Ground, Session, checkpoint_path, run, with_operators};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use survey::survey;
 pub use written::{add, aftermath, damaged_lives, more_scripts, put, scripts, second_lives, sequences};
 
 /// What dies.
@@ -309,10 +312,11 @@ impl Examination<'_> {
         let session =
             Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
-        let found = before.find_all(session.db(), &state, loss.least(progress))?;
-        read_gets(session.db(), &NAMES, &state, &progress.places())?
-            .map_err(|error| format!("a get failed: {error}"))?;
+        let found = before.find_all(session.db(), &state, loss.least(&before))?;
+        read_gets(session.db(), &NAMES, &state, &before.places())?.map_err(|error| format!("a get failed: {error}"))?;
+        survey(session.db(), &state, &before.places())?.map_err(|error| format!("a read failed: {error}"))?;
         session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
+        follow(session.db(), &ground.options_at(before.now), &state)?;
         drop(session);
         check_checkpoints(&env, self.options, progress)?;
 
@@ -320,9 +324,9 @@ impl Examination<'_> {
         let steps = aftermath(random);
         let mut recovered = before.recovered(&found, state, loss.is_machine());
         // The image still is.
-        recovered.damaged = progress.damaged;
+        (recovered.damaged, recovered.destroying) = (progress.damaged, progress.destroying);
         let mut after = recovered.clone();
-        after.damaged = false;
+        (after.damaged, after.destroying) = (false, false);
         run(&steps, &ground, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;
         let session = Session::open(&ground, &mut after).map_err(|error| format!("the second opening: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
@@ -363,15 +367,32 @@ impl Examination<'_> {
     }
 }
 
+/// A follower of a database that was just recovered holds what that holds, and has nothing to catch
+/// up.
+fn follow(db: &Db, options: &Options, state: &State) -> Checked<()> {
+    let failed = |error: esker::Error| format!("a follower fails: {error}");
+    let follower = Db::open_follower(db.path(), options.clone()).map_err(failed)?;
+    for _ in 0..2 {
+        let found = database_state(&with_operators(follower.db().clone()).map_err(failed)?, &NAMES)?;
+        if let Some(what) = difference(state, &found) {
+            return Err(format!("a follower is wrong: {what}"));
+        }
+        follower.catch_up().map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// A checkpoint that was reported as made opens and holds what the database held then.
 pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
-    for &(number, count) in &progress.checkpoints {
+    let made = progress.checkpoints.iter().map(|(number, count)| (number, &progress.states[*count]));
+    let former = progress.former_checkpoints.iter().map(|(number, state)| (number, state));
+    for (&number, expected) in made.chain(former) {
         let on_env = Ground::new(options, env.clone()).options_at(progress.now);
         let db = Db::open(checkpoint_path(number), on_env)
             .and_then(with_operators)
             .map_err(|error| format!("checkpoint {number}: {error}"))?;
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = crate::state::difference(&progress.states[count], &state) {
+        if let Some(what) = difference(expected, &state) {
             return Err(format!("checkpoint {number}: {what}"));
         }
     }

@@ -3,7 +3,9 @@
 use super::script::{COUNTER, KEYSPACES, NAMES, NOW_MS, dropping, empty_model, model_with};
 use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use crate::Checked;
+use crate::asked::{Question, Right};
 use crate::feed::{self, FeedReader};
+use crate::generator::Expected;
 use crate::model::{Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, difference, model_state, shown};
 use esker::Db;
@@ -64,8 +66,12 @@ pub struct Progress {
     pub flushed: usize,
     /// Whether the file that names the manifest may be missing.
     pub damaged: bool,
+    /// Whether the database may have been removed in part.
+    pub destroying: bool,
     /// Checkpoints that returned success, and the number of commits in each.
     pub checkpoints: Vec<(usize, usize)>,
+    /// Those of databases that were removed since, and what is in each.
+    pub former_checkpoints: Vec<(usize, State)>,
 }
 
 fn with_journal(mut model: Model) -> Model {
@@ -92,7 +98,9 @@ impl Default for Progress {
             listed: 0,
             flushed: 0,
             damaged: false,
+            destroying: false,
             checkpoints: Vec::new(),
+            former_checkpoints: Vec::new(),
         }
     }
 }
@@ -149,8 +157,20 @@ impl Progress {
             listed: self.listed.min(count),
             flushed: if all_durable { count } else { self.flushed.min(count) },
             damaged: self.damaged,
+            destroying: self.destroying,
             checkpoints: Vec::new(),
+            former_checkpoints: Vec::new(),
         }
+    }
+
+    /// Begins anew, in a database that was removed and is to be made again. Numbers of commits are
+    /// not used again.
+    pub fn restart(&mut self) {
+        let all = std::mem::take(&mut self.checkpoints);
+        let mut former_checkpoints = std::mem::take(&mut self.former_checkpoints);
+        former_checkpoints.extend(all.into_iter().map(|(number, count)| (number, self.states[count].clone())));
+        let base = self.base + self.attempted() as u64;
+        *self = Progress { former_checkpoints, ..Progress::unknown(base, self.now, false) };
     }
 
     /// How many commits were attempted.
@@ -261,7 +281,7 @@ impl Progress {
     pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
         let found = self.standing.check(db)?;
         let count = self.find(state, least)?;
-        let told = if self.feed_is_known { feed::told(db, true)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, self.now, true)? } else { Ok(None) };
         let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
             return Ok(Recovered { count, events: *self.events(count).end(), found });
         };
@@ -306,7 +326,7 @@ impl Progress {
     /// A reader of changes that has been told of all of them, by a database in which nothing was
     /// lost; none where none are kept.
     pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told = if self.feed_is_known { feed::told(db, false)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, self.now, false)? } else { Ok(None) };
         let told = match told {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(Ok(None)),
@@ -361,6 +381,31 @@ impl Progress {
         self.model.set_now(self.now);
         for state in &mut self.states {
             state.retain(|_, held| held.expiry > self.now);
+        }
+        for (_, state) in &mut self.former_checkpoints {
+            state.retain(|_, held| held.expiry > self.now);
+        }
+    }
+
+    /// The question that goes with a write.
+    pub fn question(&self, write: &Write, expected: Expected) -> Option<Question> {
+        Question::of(write, expected, &self.model)
+    }
+
+    /// What it must be answered, and what that writes.
+    pub fn right(&self, question: &Question) -> Right {
+        question.right(&self.model)
+    }
+
+    /// Notes that a synced call has declined to write: "with `sync`, what it has seen is durable
+    /// when it returns", which is the last write to the key, if the log has it, and all before.
+    pub fn note_seen(&mut self, keyspace: usize, key: &[u8]) {
+        let order = self.model.order(keyspace);
+        let touches = |write: &Write| write.keyspace == keyspace && order.contains(&write.touched(), key);
+        let last = self.commits.iter().rposition(|commit| commit.writes.iter().any(touches));
+        if let Some(last) = last.filter(|&last| self.commits[last].logged) {
+            self.synced = self.synced.max(last + 1);
+            self.log_synced = self.log_synced.max(last + 1);
         }
     }
 

@@ -5,6 +5,7 @@
 //! are equal then, and a recovered database shows how many commits it holds. Other writes do not
 //! put a number: they test their own calls.
 
+use crate::generator::Expected;
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
 use crate::orders::{in_order, order_of};
 use crate::state::{Durability, Held, State, keyspace_options};
@@ -104,6 +105,12 @@ pub enum Step {
     Transaction(Vec<Write>, Durability),
     /// A single write, without.
     Single(Write, Durability),
+    /// The same through a typed handle.
+    Typed(Write, Durability),
+    /// A conditional or returning write of the kind of this one, without.
+    Ask(Write, Expected, Durability),
+    /// Takes the first pair of a keyspace.
+    PopFirst(usize),
     /// Loads ascending pairs into a keyspace.
     Ingest(usize, Vec<(Vec<u8>, Vec<u8>)>),
     /// Creates a keyspace.
@@ -138,10 +145,14 @@ pub enum Step {
     ReadBeside,
     /// Closes and opens.
     Reopen,
+    /// Closes, and opens with the options of that number until the next such step.
+    ReopenWith(usize),
     /// Drops without closing, and opens.
     DropAndReopen,
     /// Drops, loses the file that names the manifest, repairs, and opens.
     Repair,
+    /// Closes, removes the whole database, and opens.
+    Destroy,
     /// Copies to a directory of that number.
     Checkpoint(usize, CheckpointMode),
 }
@@ -150,6 +161,23 @@ impl Step {
     /// Whether it changes the name or the settings of a keyspace.
     pub fn is_alteration(&self) -> bool {
         matches!(self, Step::Rename(_) | Step::Operator(..) | Step::Ttl(..))
+    }
+
+    /// Whether it opens the database anew.
+    pub fn opens(&self) -> bool {
+        matches!(self, Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy)
+    }
+
+    /// How safe what it writes must be, where that is for it to say.
+    pub fn durability(&self) -> Option<Durability> {
+        match self {
+            Step::Batch(_, how)
+            | Step::Transaction(_, how)
+            | Step::Single(_, how)
+            | Step::Typed(_, how)
+            | Step::Ask(_, _, how) => Some(*how),
+            _ => None,
+        }
     }
 }
 

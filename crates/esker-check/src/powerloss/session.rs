@@ -1,8 +1,11 @@
 //! An open database that performs steps, and the run of a whole script.
 
+use super::asking::{ask, make, write_options, write_single, wrong};
 use super::progress::Progress;
 use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, loaded, options_of};
 use super::standing::{Setting, name_of};
+use super::survey::survey;
+use crate::asked::Question;
 use crate::feed::FeedReader;
 use crate::model::{Change, Life, Operator, Write};
 use crate::operators::supply;
@@ -10,11 +13,12 @@ use crate::orders::order_of;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
     Durability, Place, difference, existing_keyspaces, lives, read_gets, read_state, shown, snapshot_values, time,
-    write_batch, write_one,
+    write_batch,
 };
 use esker::env::Env;
 use esker::{
-    Changes, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock, Options, Snapshot, Transaction,
+    Changes, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock, Options, ReadMode,
+    Snapshot, Transaction, WalMode,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -38,15 +42,37 @@ struct Holding {
 /// Where a script runs: the options, and the environment among them.
 #[derive(Clone, Debug)]
 pub struct Ground {
+    /// Those that it began with.
+    base: Options,
     options: Options,
     env: Arc<dyn Env>,
 }
+
+/// How many other option sets there are for [`Ground::changed`].
+pub const OPTION_CHANGES: usize = 7;
 
 impl Ground {
     /// The options on that environment.
     pub fn new(options: &Options, env: impl Env + 'static) -> Ground {
         let env: Arc<dyn Env> = Arc::new(env);
-        Ground { options: options.clone().env(env.clone()), env }
+        let options = options.clone().env(env.clone());
+        Ground { base: options.clone(), options, env }
+    }
+
+    /// The same place opened with other options, which this number says; without another log's
+    /// retention of changes.
+    pub fn changed(&self, number: usize) -> Ground {
+        let base = self.base.clone();
+        let options = match number % OPTION_CHANGES {
+            0 => base,
+            1 => base.memory_budget_bytes(1 << 20),
+            2 => base.wal_mode(WalMode::Plain).wal_segment_bytes(1 << 10),
+            3 => base.min_blob_size(30).compression(Compression::Lz4).block_bytes(100),
+            4 => base.min_blob_size(0).compression(Compression::None).read_mode(ReadMode::Pread).block_cache_bytes(0),
+            5 => base.write_buffer_bytes(1).target_file_bytes(1).filter_bits_per_key(0),
+            _ => base.write_buffer_bytes(1 << 20).wal_segment_bytes(64 << 10).memory_budget_bytes(4 << 20),
+        };
+        Ground { options, ..self.clone() }
     }
 
     /// The same options on another environment.
@@ -98,18 +124,15 @@ struct Following {
     reading: Option<Reading>,
 }
 
-/// Ends the run: an answer was wrong. The runner of scripts catches panics and reports them with
-/// the command that repeats the run.
-fn wrong(what: impl std::fmt::Display) -> ! {
-    panic!("wrong answer: {what}")
-}
-
 impl Session {
     /// Opens or creates, with a clock of its own that shows what the progress says; repairs first
     /// if a script has damaged it.
     pub fn open(ground: &Ground, progress: &mut Progress) -> esker::Result<Session> {
         let clock = Arc::new(ManualClock::new(progress.now));
         let options = ground.options.clone().clock(clock.clone());
+        if progress.destroying {
+            finish_destroying(&options, progress)?;
+        }
         if progress.damaged {
             Db::repair(MEMORY_PATH, options.clone())?;
             progress.damaged = false;
@@ -162,31 +185,28 @@ impl Session {
             Step::Batch(writes, durability) => {
                 let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
                 let (keyspaces, placed) = self.placed(&writes, progress)?;
-                progress.attempt(&writes, *durability);
-                write_batch(&self.db, &keyspaces, &placed, durability.options())?;
-                progress.acknowledge(*durability);
-            }
-            Step::Transaction(writes, durability) => {
-                let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
-                let (keyspaces, placed) = self.placed(&writes, progress)?;
-                let mut transaction = self.db.transaction();
-                for write in &placed {
-                    let keyspace = &keyspaces[write.keyspace];
-                    if !write.change.is_range() {
-                        transaction.get(keyspace, &write.key)?;
-                    }
-                    add_to(&mut transaction, keyspace, write)?;
+                let options = write_options(*durability, progress);
+                let attempt = |progress: &mut Progress| progress.attempt(&writes, *durability);
+                if make(progress, attempt, || write_batch(&self.db, &keyspaces, &placed, options))?.is_some() {
+                    progress.acknowledge(*durability);
                 }
-                progress.attempt_transaction(&writes, *durability);
-                transaction.commit_with(&durability.options())?;
-                progress.acknowledge(*durability);
             }
-            Step::Single(write, _) if progress.allowed(std::slice::from_ref(write)).is_empty() => {}
-            Step::Single(write, durability) => {
-                let keyspace = self.keyspace(write.keyspace, progress)?;
-                progress.attempt(std::slice::from_ref(write), *durability);
-                write_one(&keyspace, write, durability.options())?;
-                progress.acknowledge(*durability);
+            Step::Transaction(writes, durability) => return self.transact(writes, *durability, progress),
+            Step::Single(write, durability) | Step::Typed(write, durability) => {
+                if !progress.allowed(std::slice::from_ref(write)).is_empty() {
+                    let keyspace = self.keyspace(write.keyspace, progress)?;
+                    let is_typed = matches!(step, Step::Typed(..));
+                    return write_single(&keyspace, write, *durability, is_typed, progress);
+                }
+            }
+            Step::Ask(write, expected, durability) => {
+                if let Some(question) = progress.question(write, *expected) {
+                    return ask(&self.keyspace(write.keyspace, progress)?, &question, *durability, progress);
+                }
+            }
+            Step::PopFirst(index) => {
+                let keyspace = self.keyspace(*index, progress)?;
+                return ask(&keyspace, &Question::PopFirst(*index), Durability::Async, progress);
             }
             Step::Ingest(index, pairs) => {
                 let keyspace = self.keyspace(*index, progress)?;
@@ -209,8 +229,38 @@ impl Session {
                 progress.tick(*milliseconds);
                 self.clock.set(progress.now);
             }
-            Step::Reopen | Step::DropAndReopen | Step::Repair => {}
+            Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy => {}
             _ => return self.maintain(step, progress),
+        }
+        Ok(())
+    }
+
+    fn transact(&mut self, writes: &[Write], durability: Durability, progress: &mut Progress) -> esker::Result<()> {
+        let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
+        let (keyspaces, placed) = self.placed(&writes, progress)?;
+        let options = write_options(durability, progress);
+        // Every other one by the call that commits by itself.
+        let by_itself = progress.next_number().is_multiple_of(2);
+        let fill = |transaction: &mut Transaction| {
+            for write in &placed {
+                let keyspace = &keyspaces[write.keyspace];
+                if !write.change.is_range() {
+                    transaction.get(keyspace, &write.key)?;
+                }
+                add_to(transaction, keyspace, write)?;
+            }
+            Ok::<(), Error>(())
+        };
+        let attempt = |progress: &mut Progress| progress.attempt_transaction(&writes, durability);
+        let made = if by_itself {
+            make(progress, attempt, || self.db.transact_with(1, &options, fill))?
+        } else {
+            let mut transaction = self.db.transaction();
+            fill(&mut transaction)?;
+            make(progress, attempt, || transaction.commit_with(&options))?
+        };
+        if made.is_some() {
+            progress.acknowledge(durability);
         }
         Ok(())
     }
@@ -425,7 +475,23 @@ fn compare(db: &Db, progress: &Progress) -> esker::Result<()> {
     if let Some(what) = difference(progress.newest(), &state) {
         wrong(what);
     }
-    read_gets(db, &NAMES, &state, &progress.places()).unwrap_or_else(|what| wrong(what))
+    let places = progress.places();
+    read_gets(db, &NAMES, &state, &places).unwrap_or_else(|what| wrong(what))?;
+    survey(db, &state, &places).unwrap_or_else(|what| wrong(what))
+}
+
+/// What was left of a database that was being removed is the whole of it, or "opens as no
+/// database"; then the same call removes the rest.
+fn finish_destroying(options: &Options, progress: &mut Progress) -> esker::Result<()> {
+    match Db::open(MEMORY_PATH, options.clone().create_if_missing(false)) {
+        Ok(_) => progress.destroying = false,
+        Err(Error::NotFound { .. }) => {
+            Db::destroy(MEMORY_PATH, options.clone())?;
+            progress.restart();
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Runs steps until one fails. `observe` is called after every step.
@@ -437,29 +503,39 @@ pub fn run(
 ) -> esker::Result<()> {
     let mut session = Session::open(ground, progress)?;
     progress.note_opened();
+    let mut ground = ground.clone();
     for step in steps {
         match step {
-            Step::Reopen => {
+            Step::Reopen | Step::ReopenWith(_) | Step::Destroy => {
                 session.close()?;
                 progress.note_flushed();
                 observe(progress);
-                session = Session::open(ground, progress)?;
+                match step {
+                    Step::ReopenWith(number) => ground = ground.changed(*number),
+                    Step::Destroy => {
+                        progress.destroying = true;
+                        Db::destroy(MEMORY_PATH, ground.options_at(progress.now))?;
+                        progress.restart();
+                    }
+                    _ => {}
+                }
+                session = Session::open(&ground, progress)?;
             }
             Step::DropAndReopen => {
                 session.flush_unlogged(progress)?;
                 drop(session);
-                session = Session::open(ground, progress)?;
+                session = Session::open(&ground, progress)?;
             }
             Step::Repair => {
                 session.flush_unlogged(progress)?;
                 drop(session);
                 progress.damaged = true;
                 ground.lose_current()?;
-                session = Session::open(ground, progress)?;
+                session = Session::open(&ground, progress)?;
             }
             _ => session.perform(step, progress)?,
         }
-        if matches!(step, Step::Reopen | Step::DropAndReopen | Step::Repair) {
+        if step.opens() {
             progress.note_opened();
         }
         observe(progress);
