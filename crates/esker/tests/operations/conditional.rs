@@ -244,6 +244,56 @@ fn options_mean_what_they_mean_elsewhere() {
     }
 }
 
+/// Whatever was written without a sync: an answer of a synced call is true after a power loss.
+#[test]
+fn what_a_synced_call_has_answered_is_durable() {
+    type Call = fn(&Keyspace, &Keyspace, &WriteOptions);
+    let calls: [(&str, Call, Option<&str>); 5] = [
+        (
+            "put_if_absent, declined",
+            |k, _, sync| assert!(k.put_if_absent_with("a", "2", sync).unwrap().is_some()),
+            Some("1"),
+        ),
+        (
+            "compare_and_swap, declined",
+            |k, _, sync| assert!(!k.compare_and_swap_with("a", Some(b"0"), Some(b"2"), sync).unwrap().is_swapped()),
+            Some("1"),
+        ),
+        (
+            "take, declined",
+            |k, _, sync| {
+                k.delete("a").unwrap();
+                assert!(k.take_with("a", sync).unwrap().is_none());
+            },
+            None,
+        ),
+        ("take", |k, _, sync| assert!(k.take_with("a", sync).unwrap().is_some()), None),
+        (
+            "merge_and_get",
+            |_, counters, sync| {
+                let sum = counters.merge_and_get_with("n", 2u64.to_le_bytes(), sync).unwrap();
+                assert_eq!(number(&sum.unwrap()), 3);
+            },
+            Some("1"),
+        ),
+    ];
+    for (what, call, expected) in calls {
+        let machine = Machine::new();
+        let db = machine.open();
+        let (k, n) = (plain(&db), counters(&db));
+        k.put("a", "0").unwrap();
+        db.sync().unwrap();
+        k.put("a", "1").unwrap();
+        n.merge("n", 1u64.to_le_bytes()).unwrap();
+        call(&k, &n, &WriteOptions::new().sync(true));
+        let env = Arc::new(machine.env.crash(&esker::env::mem::CrashMode::LoseAll, 1));
+        let db = Machine { env, clock: machine.clock.clone() }.open();
+        assert_eq!(text(&plain(&db), "a").as_deref(), expected, "{what}");
+        let sum = if what == "merge_and_get" { 3 } else { 1 };
+        assert_eq!(number(&counters(&db).get("n").unwrap().unwrap()), sum, "{what}");
+    }
+}
+
 /// Every ticket is given out once, whichever way the others take: logged or not, merged in place or
 /// swapped, while memtables are flushed.
 #[test]
