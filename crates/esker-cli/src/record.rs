@@ -415,6 +415,10 @@ mod tests {
             read(r#"{"key":"k","op":"merge","value":258}"#),
             change(Change::Merge(vec![2, 1, 0, 0, 0, 0, 0, 0]))
         );
+        assert_eq!(
+            read(r#"{"key":"k","op":"merge","value":-2}"#),
+            change(Change::Merge(vec![254, 255, 255, 255, 255, 255, 255, 255]))
+        );
     }
 
     #[test]
@@ -426,7 +430,8 @@ mod tests {
             "{}",
             r#"{"key":"k"}"#,
             r#"{"key":1,"value":"v"}"#,
-            r#"{"key":"k","value":-1}"#,
+            r#"{"key":"k","value":1.5}"#,
+            r#"{"key":"k","value":-9223372036854775809}"#,
             r#"{"key":"k","value":["v"]}"#,
             r#"{"key":"k","value":"v","op":"move"}"#,
             r#"{"value":"v"}"#,
