@@ -3,10 +3,13 @@
 //! `cargo bench --package esker --bench features` prints microseconds per operation: the median of
 //! five rounds, in each of which all of them take turns, with the least and the greatest; a word
 //! behind the name chooses the rows that contain it. Databases are in a temporary directory, with
-//! the log, and do not sync. Rows of the same group do the same work.
+//! the log, and do not sync. Rows of the same group do the same work. What costs too little for that
+//! is measured in pairs: two databases are open, short rounds take turns, and the ratio is that of
+//! the times of each pair, the median with the quartiles.
 
 use esker::{ChangeRetention, Db, Keyspace, KeyspaceOptions, Options, ReverseBytewise, Ttl, WriteOptions};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
@@ -21,7 +24,9 @@ struct Scratch {
 
 impl Scratch {
     fn new(options: Options) -> Scratch {
-        let directory = std::env::temp_dir().join(format!("esker-bench-features-{}", std::process::id()));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("esker-bench-features-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let directory = std::env::temp_dir().join(name);
         let db = Db::open(&directory, options).expect("a database");
         Scratch { directory, db: Some(db) }
     }
@@ -147,6 +152,45 @@ fn changes() -> Measured {
     (begin.elapsed() / u32::try_from(ENTRIES).expect("few"), None)
 }
 
+const PAIRS: usize = 200;
+const IN_A_PAIR: u64 = 50_000;
+
+/// How much longer an operation takes with latencies measured: the quartiles of the ratios.
+fn latencies_in_pairs(operation: fn(&Keyspace, &[u8])) -> [f64; 3] {
+    let scratches = [false, true].map(|on| Scratch::new(Options::default().latency_histograms(on)));
+    let keyspaces = scratches.each_ref().map(|scratch| scratch.keyspace(KeyspaceOptions::default()));
+    for (scratch, keyspace) in scratches.iter().zip(&keyspaces) {
+        fill(keyspace, IN_A_PAIR, &[7; 100]);
+        scratch.db().compact().expect("compact");
+    }
+    let round = |which: usize| {
+        let begin = Instant::now();
+        keys(IN_A_PAIR).for_each(|key| operation(&keyspaces[which], &key));
+        begin.elapsed().as_secs_f64()
+    };
+    let pair = |number: usize| match number % 2 {
+        0 => (round(0), round(1)),
+        _ => {
+            let with = round(1);
+            (round(0), with)
+        }
+    };
+    let mut ratios: Vec<f64> = (0..PAIRS).map(pair).map(|(without, with)| with / without).collect();
+    ratios.sort_by(f64::total_cmp);
+    [PAIRS / 4, PAIRS / 2, PAIRS * 3 / 4].map(|at| ratios[at])
+}
+
+type Pair = (&'static str, fn() -> [f64; 3]);
+
+const IN_PAIRS: &[Pair] = &[
+    ("get, latencies measured, in pairs", || {
+        latencies_in_pairs(|keyspace, key| assert!(keyspace.get(key).expect("get").is_some()))
+    }),
+    ("put, latencies measured, in pairs", || {
+        latencies_in_pairs(|keyspace, key| keyspace.put(key, [7; 100]).expect("put"))
+    }),
+];
+
 type Row = (&'static str, fn() -> Measured);
 
 const ROWS: &[Row] = &[
@@ -193,5 +237,9 @@ fn main() {
         let micros = |at: usize| taken[at].0.as_nanos() as f64 / 1000.0;
         let bytes = taken[ROUNDS / 2].1.map_or(String::new(), |bytes| bytes.to_string());
         println!("{name:<36} {:9.3} {:9.3} {:9.3} {bytes:>12}", micros(ROUNDS / 2), micros(0), micros(ROUNDS - 1));
+    }
+    for (name, measure) in IN_PAIRS.iter().filter(|(name, _)| name.contains(&wanted)) {
+        let [low, middle, high] = measure();
+        println!("{name:<36} {middle:.3} times the time without, {low:.3} to {high:.3}");
     }
 }
