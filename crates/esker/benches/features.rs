@@ -3,7 +3,7 @@
 //! `cargo bench --package esker --bench features` prints microseconds per operation: the median of
 //! five rounds, in each of which all of them take turns, with the least and the greatest; a word
 //! behind the name chooses the rows that contain it. Databases are in a temporary directory, with
-//! the log, and do not sync. Rows of the same group do the same work. What costs too little for that
+//! the log, and do not sync. Rows of the same group do the same work. What costs too little for it
 //! is measured in pairs: two databases are open, short rounds take turns, and the ratio is that of
 //! the times of each pair, the median with the quartiles.
 
