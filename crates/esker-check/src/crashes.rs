@@ -186,18 +186,12 @@ impl Crashes {
     fn check(&self, course: Course<'_>, seed: u64, done: &Done) -> Result<(), Failure> {
         let mut random = Random::derived(seed, &[1]);
         let undisturbed = Harm::new(How::Undisturbed, &mut random);
-        let calls = guarded(undisturbed, || {
-            let env = MemEnv::new();
-            let mut progress = Progress::default();
-            run(course.steps, &Ground::new(course.options, env.clone()), &mut progress, &mut |_| {})
-                .map_err(|error| format!("the script fails by itself: {error}"))?;
-            done.operations.fetch_add(progress.operations(), Ordering::Relaxed);
-            Ok(env.mutations())
-        })?;
+        let moments = guarded(undisturbed, || Moments::of(course, done))?;
+        let calls = moments.calls;
         let every = calls <= self.points as u64;
         let points = if every { calls + 1 } else { self.points as u64 };
         for number in 0..points {
-            let calls = if every { number } else { random.below(calls as usize) as u64 };
+            let calls = if every { number } else { moments.one(&mut random) };
             self.check_point(course, calls, &mut random, done)?;
             done.totals.points.fetch_add(1, Ordering::Relaxed);
         }
@@ -227,6 +221,41 @@ impl Crashes {
             })?;
         }
         Ok(())
+    }
+}
+
+/// The moments of a script at which something can die.
+struct Moments {
+    /// Its calls.
+    calls: u64,
+    /// The calls that had been made when a step had just promised that more is durable.
+    promises: Vec<u64>,
+}
+
+impl Moments {
+    /// Those of a run that nothing disturbs.
+    fn of(course: Course<'_>, done: &Done) -> Checked<Moments> {
+        let env = MemEnv::new();
+        let mut progress = Progress::default();
+        let (mut promised, mut promises) = (0, Vec::new());
+        run(course.steps, &Ground::new(course.options, env.clone()), &mut progress, &mut |progress| {
+            if progress.synced > promised {
+                promises.push(env.mutations());
+            }
+            promised = progress.synced;
+        })
+        .map_err(|error| format!("the script fails by itself: {error}"))?;
+        done.operations.fetch_add(progress.operations(), Ordering::Relaxed);
+        Ok(Moments { calls: env.mutations(), promises })
+    }
+
+    /// One of them. A third are those behind a promise: one that is not kept shows until something
+    /// else makes the same things durable, which often is the next step.
+    fn one(&self, random: &mut Random) -> u64 {
+        if !self.promises.is_empty() && random.percent(33) {
+            return self.promises[random.below(self.promises.len())];
+        }
+        random.below(self.calls as usize) as u64
     }
 }
 

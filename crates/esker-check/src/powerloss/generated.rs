@@ -173,6 +173,12 @@ impl Maker {
             1..=2 => Expected::Absent,
             _ => Expected::Current,
         };
+        if self.random.percent(25) && matches!(write.change, Change::Put(_)) {
+            // What has just been written and is not durable is all that a synced call sees, which
+            // then declines.
+            self.next = Some(Step::Ask(write.clone(), Expected::Absent, Durability::Sync));
+            return Step::Single(write, Durability::Async);
+        }
         Step::Ask(write, expected, durability)
     }
 
