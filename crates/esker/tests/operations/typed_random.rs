@@ -3,6 +3,7 @@
 //! while time passes and the values move from the memtable to the last run.
 
 use crate::common::{DIRECTORY, Machine, START_MS};
+use esker::internals::Random;
 use esker::merge::UInt64Add;
 use esker::{Db, Expiry, KeyspaceOptions, Result, ReverseBytewise, Snapshot, Ttl, TypedKeyspace, WriteOptions};
 use std::collections::BTreeMap;
@@ -14,14 +15,12 @@ type Typed = TypedKeyspace<Key, u64>;
 /// The value, and when it expires.
 type Held = (u64, Option<u64>);
 
-struct Random(u64);
+/// What a run chooses, from its seed.
+struct Choices(Random);
 
-impl Random {
+impl Choices {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
+        self.0.index(bound)
     }
 
     fn user(&mut self) -> &'static str {
@@ -135,21 +134,21 @@ fn reversed<T>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-fn check(random: &mut Random, typed: &Typed, model: &Model) {
+fn check(choices: &mut Choices, typed: &Typed, model: &Model) {
     let all = model.pairs(|_| true);
     assert_eq!(collected(typed.iter()), all);
     assert_eq!(collected(typed.iter().rev()), reversed(all.clone()));
     assert_eq!((typed.first().unwrap(), typed.last().unwrap()), (all.first().cloned(), all.last().cloned()));
-    let range = (random.bound(), random.bound());
+    let range = (choices.bound(), choices.bound());
     let inside = model.pairs(|key| model.is_inside(key, &range));
     assert_eq!(collected(typed.range(range.clone())), inside, "{range:?}");
     assert_eq!(collected(typed.range(range.clone()).rev()), reversed(inside.clone()), "{range:?}");
     assert_eq!(typed.count(range.clone()).unwrap(), inside.len() as u64, "{range:?}");
     let keys: Vec<Key> = typed.range(range).keys().map(|key| key.unwrap()).collect();
     assert_eq!(keys, inside.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
-    let user = random.user();
+    let user = choices.user();
     assert_eq!(collected(typed.prefix((user,))), model.pairs(|key| key.0 == user), "{user:?}");
-    let wanted: Vec<Key> = (0..4).map(|_| random.key()).collect();
+    let wanted: Vec<Key> = (0..4).map(|_| choices.key()).collect();
     for (key, found) in wanted.iter().zip(typed.multi_get(&wanted)) {
         assert_eq!(found.unwrap(), model.value(key), "{key:?}");
         assert_eq!(typed.get(key).unwrap(), model.value(key), "{key:?}");
@@ -162,24 +161,24 @@ fn check(random: &mut Random, typed: &Typed, model: &Model) {
     }
 }
 
-fn check_snapshot(random: &mut Random, typed: &Typed, snapshot: &Snapshot, model: &Model) {
+fn check_snapshot(choices: &mut Choices, typed: &Typed, snapshot: &Snapshot, model: &Model) {
     let (then, all) = (typed.at(snapshot), model.pairs(|_| true));
     assert_eq!(collected(then.iter()), all);
     assert_eq!((then.first().unwrap(), then.last().unwrap()), (all.first().cloned(), all.last().cloned()));
-    let range = (random.bound(), random.bound());
+    let range = (choices.bound(), choices.bound());
     let inside = model.pairs(|key| model.is_inside(key, &range));
     assert_eq!(then.count(range.clone()).unwrap(), inside.len() as u64);
     assert_eq!(collected(then.range(range).rev()), reversed(inside));
-    let wanted: Vec<Key> = (0..4).map(|_| random.key()).collect();
+    let wanted: Vec<Key> = (0..4).map(|_| choices.key()).collect();
     for (key, found) in wanted.iter().zip(then.multi_get(&wanted).unwrap()) {
         assert_eq!(found.unwrap(), model.value(key), "{key:?}");
     }
 }
 
-fn write(random: &mut Random, typed: &Typed, model: &mut Model) {
-    let (key, value) = (random.key(), random.below(3) as u64);
-    let (options, life) = random.options();
-    match random.below(14) {
+fn write(choices: &mut Choices, typed: &Typed, model: &mut Model) {
+    let (key, value) = (choices.key(), choices.below(3) as u64);
+    let (options, life) = choices.options();
+    match choices.below(14) {
         0 | 1 => {
             typed.put_with(&key, value, &options).unwrap();
             model.put(&key, value, life);
@@ -192,7 +191,7 @@ fn write(random: &mut Random, typed: &Typed, model: &mut Model) {
             }
         }
         3 | 4 => {
-            let expected = if random.below(4) == 0 { None } else { Some(random.below(3) as u64) };
+            let expected = if choices.below(4) == 0 { None } else { Some(choices.below(3) as u64) };
             let is_expected = model.value(&key) == expected;
             let swapped = typed.compare_and_swap_with(&key, expected, Some(value), &options).unwrap();
             assert_eq!(swapped, is_expected, "{key:?}");
@@ -221,7 +220,7 @@ fn write(random: &mut Random, typed: &Typed, model: &mut Model) {
             assert_eq!(merged, model.value(&key), "{key:?}");
         }
         9 => {
-            let life = 1 + random.below(5000) as u64;
+            let life = 1 + choices.below(5000) as u64;
             let touched = typed.touch(&key, Duration::from_millis(life)).unwrap();
             assert_eq!(touched, model.expire(&key, Some(model.now + life)), "{key:?}");
         }
@@ -232,12 +231,12 @@ fn write(random: &mut Random, typed: &Typed, model: &mut Model) {
             first.into_iter().for_each(|(key, _)| _ = model.held.remove(&key));
         }
         12 => {
-            let user = random.user();
+            let user = choices.user();
             typed.delete_prefix((user,)).unwrap();
             model.held.retain(|key, _| key.0 != user);
         }
         _ => {
-            let range = (Bound::Included(random.key()), Bound::Excluded(random.key()));
+            let range = (Bound::Included(choices.key()), Bound::Excluded(choices.key()));
             typed.delete_range(range.clone()).unwrap();
             let kept = model.clone();
             model.held.retain(|key, _| !kept.is_inside(key, &range));
@@ -246,13 +245,13 @@ fn write(random: &mut Random, typed: &Typed, model: &mut Model) {
 }
 
 /// Operations that take effect together, in their order.
-fn write_batch(random: &mut Random, db: &Db, typed: &Typed, model: &mut Model) {
+fn write_batch(choices: &mut Choices, db: &Db, typed: &Typed, model: &mut Model) {
     let mut batch = db.batch();
-    for _ in 0..1 + random.below(5) {
-        let (key, value) = (random.key(), random.below(3) as u64);
-        let life = 1 + random.below(5000) as u64;
+    for _ in 0..1 + choices.below(5) {
+        let (key, value) = (choices.key(), choices.below(3) as u64);
+        let life = 1 + choices.below(5000) as u64;
         let mut part = typed.in_batch(&mut batch);
-        match random.below(8) {
+        match choices.below(8) {
             0 => part.put(&key, value).map(|()| model.put(&key, value, None)),
             1 => {
                 part.put_with_ttl(&key, value, Duration::from_millis(life)).map(|()| model.put(&key, value, Some(life)))
@@ -269,13 +268,13 @@ fn write_batch(random: &mut Random, db: &Db, typed: &Typed, model: &mut Model) {
     batch.commit().unwrap();
 }
 
-fn transact(random: &mut Random, db: &Db, typed: &Typed, model: &mut Model) {
+fn transact(choices: &mut Choices, db: &Db, typed: &Typed, model: &mut Model) {
     let (mut transaction, mut seen) = (db.transaction(), model.clone());
-    for _ in 0..1 + random.below(5) {
-        let (key, value) = (random.key(), random.below(3) as u64);
-        let life = 1 + random.below(5000) as u64;
+    for _ in 0..1 + choices.below(5) {
+        let (key, value) = (choices.key(), choices.below(3) as u64);
+        let life = 1 + choices.below(5000) as u64;
         let mut part = typed.in_transaction(&mut transaction);
-        match random.below(9) {
+        match choices.below(9) {
             0 => part.put(&key, value).map(|()| seen.put(&key, value, None)),
             1 => {
                 part.put_with_ttl(&key, value, Duration::from_millis(life)).map(|()| seen.put(&key, value, Some(life)))
@@ -295,32 +294,32 @@ fn transact(random: &mut Random, db: &Db, typed: &Typed, model: &mut Model) {
         let all = seen.pairs(|_| true);
         assert_eq!(collected(part.iter()), all);
         assert_eq!(collected(part.iter().rev()), reversed(all.clone()));
-        let range = (random.bound(), random.bound());
+        let range = (choices.bound(), choices.bound());
         let inside = seen.pairs(|key| seen.is_inside(key, &range));
         assert_eq!(part.count(range.clone()).unwrap(), inside.len() as u64, "{range:?}");
         assert_eq!(collected(part.range(range)), inside);
         assert_eq!(part.multi_get([&key]).pop().unwrap().unwrap(), seen.value(&key), "{key:?}");
         assert_eq!((part.first().unwrap(), part.last().unwrap()), (all.first().cloned(), all.last().cloned()));
     }
-    if random.below(4) > 0 {
+    if choices.below(4) > 0 {
         transaction.commit().unwrap();
         *model = seen;
     }
 }
 
 fn run(seed: u64, is_reverse: bool) {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut choices = Choices(Random::new(seed));
     let machine = Machine::new();
     let (mut db, mut typed) = open(&machine, is_reverse);
     let mut model = Model { held: BTreeMap::new(), now: START_MS, is_reverse };
     let mut snapshots: Vec<(Snapshot, Model)> = Vec::new();
     for _ in 0..250 {
-        match random.below(20) {
-            0..=9 => write(&mut random, &typed, &mut model),
-            10..=12 => write_batch(&mut random, &db, &typed, &mut model),
-            13 | 14 => transact(&mut random, &db, &typed, &mut model),
+        match choices.below(20) {
+            0..=9 => write(&mut choices, &typed, &mut model),
+            10..=12 => write_batch(&mut choices, &db, &typed, &mut model),
+            13 | 14 => transact(&mut choices, &db, &typed, &mut model),
             15 => {
-                let ms = random.below(2000) as u64;
+                let ms = choices.below(2000) as u64;
                 machine.pass(Duration::from_millis(ms));
                 model.now += ms;
             }
@@ -330,16 +329,16 @@ fn run(seed: u64, is_reverse: bool) {
                 snapshots.truncate(3);
                 snapshots.insert(0, (db.snapshot(), model.clone()));
             }
-            _ if random.below(3) == 0 => {
+            _ if choices.below(3) == 0 => {
                 snapshots.clear();
                 drop((typed, db));
                 (db, typed) = open(&machine, is_reverse);
             }
             _ => {}
         }
-        check(&mut random, &typed, &model);
+        check(&mut choices, &typed, &model);
         for (snapshot, then) in &snapshots {
-            check_snapshot(&mut random, &typed, snapshot, then);
+            check_snapshot(&mut choices, &typed, snapshot, then);
         }
     }
     db.verify().unwrap();
