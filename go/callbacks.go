@@ -125,10 +125,11 @@ func reported(what string, f func()) {
 	}
 }
 
-// fail puts an error into an output.
+// fail puts an error into an output. The error is one of the program, whose text is its code as well:
+// a typed nil may panic there, which Sprint contains.
 func fail(output *C.esker_output, err error) C.bool {
 	// A text of C has no zero bytes.
-	text := bytes.ReplaceAll([]byte(err.Error()), []byte{0}, []byte(`\0`))
+	text := bytes.ReplaceAll([]byte(fmt.Sprint(err)), []byte{0}, []byte(`\0`))
 	_ = withText("the reason", string(text), func(reason *C.char) error {
 		C.esker_output_fail(output, reason)
 		return nil

@@ -15,7 +15,13 @@ import (
 	"esker"
 )
 
-// longest keeps the longest operand; "delete" deletes, "fail" fails, "panic" panics.
+// textless is an error that panics where its text is asked for, if it is nil.
+type textless struct{ text string }
+
+func (e *textless) Error() string { return e.text }
+
+// longest keeps the longest operand; "delete" deletes, "fail" fails, "panic" panics, "no text" fails
+// with an error that is nil.
 type longest struct {
 	partial atomic.Int64
 	kept    atomic.Value
@@ -31,6 +37,9 @@ func (l *longest) FullMerge(key, existing []byte, operands [][]byte) ([]byte, er
 			return nil, errors.New("asked\x00 to")
 		case "panic":
 			panic("asked to")
+		case "no text":
+			var none *textless
+			return nil, none
 		case "delete":
 			return nil, nil
 		}
@@ -98,7 +107,9 @@ func TestMergeOperators(t *testing.T) {
 
 	// Errors and panics are errors of the reads of the key.
 	must(t, words.Put(b("good"), b("v")))
-	for operand, message := range map[string]string{"fail": `asked\0 to`, "panic": "the merge operator panicked: asked to"} {
+	for operand, message := range map[string]string{
+		"fail": `asked\0 to`, "panic": "the merge operator panicked: asked to", "no text": "<nil>",
+	} {
 		must(t, words.Merge(b(operand), b(operand)))
 		_, err = words.Get(b(operand))
 		is(t, err, esker.ErrMergeFailed)

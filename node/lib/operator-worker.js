@@ -8,6 +8,9 @@ const binding = require('./binding')
 
 const [FULL_MERGE, PARTIAL_MERGE] = [0, 1]
 
+// The number of no call: there will be none any more.
+const NO_CALL = 0
+
 const load = async function () {
   const module = await import(workerData.url)
   // A CommonJS module is the default, also where its exports were not seen.
@@ -42,6 +45,8 @@ const load = async function () {
   // The engine waits for the answer to each call, in a thread that holds locks: there is one, or
   // the worker ends.
   const server = new binding.OperatorServer((number) => {
+    if (number === NO_CALL) process.exit()
+
     try {
       serve(number)
     } catch (err) {

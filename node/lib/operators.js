@@ -40,7 +40,10 @@ const firstMessage = function (worker) {
   })
 }
 
-/** The workers of a database. They end with it, at the latest when it is collected as garbage. */
+/**
+ * The workers of a database. One ends when the engine releases its operator, and all end with the
+ * database, at the latest when that is collected as garbage.
+ */
 class Operators {
   #workers = []
 

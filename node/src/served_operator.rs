@@ -8,7 +8,8 @@
 //! A call is put into a table, a bell is rung in the worker thread, and the caller waits. The
 //! worker fetches the question by its number and puts the answer into the table. Where the worker
 //! ends, all calls that wait fail, and all later ones: reads of what is merged fail then, and
-//! operands stay as they are.
+//! operands stay as they are. Once the engine has released the operator, the bell is rung a last
+//! time, and the worker ends.
 
 use crate::failure::Failure;
 use crate::values::{Input, bytes};
@@ -25,6 +26,9 @@ use std::sync::Arc;
 const FULL_MERGE: u32 = 0;
 const PARTIAL_MERGE: u32 = 1;
 const CHECK_OPERAND: u32 = 2;
+
+/// The number of no call, as JavaScript knows it: there will be none any more.
+const NO_CALL: u32 = 0;
 
 /// Calls the function that the worker serves with, in its thread, with the number of a call.
 type Bell = ThreadsafeFunction<u32, (), u32, Status, false>;
@@ -75,7 +79,7 @@ impl Worker {
         let (number, bell) = {
             let mut calls = self.calls.lock();
             let bell = Arc::clone(calls.bell.as_ref().ok_or_else(ended)?);
-            let number = calls.last.wrapping_add(1);
+            let number = calls.last.checked_add(1).unwrap_or(NO_CALL + 1);
             calls.last = number;
             calls.table.insert(number, Call::Asked(asked));
             (number, bell)
@@ -93,6 +97,15 @@ impl Worker {
                 _ => return Err(ended()),
             }
             self.answered.wait(&mut calls);
+        }
+    }
+
+    /// No call will come: the worker may end.
+    fn dismiss(&self) {
+        let bell = self.calls.lock().bell.clone();
+        if let Some(bell) = bell {
+            // Where it cannot be rung, the worker is about to end.
+            let _ = bell.call(NO_CALL, ThreadsafeFunctionCallMode::NonBlocking);
         }
     }
 
@@ -205,7 +218,7 @@ pub struct ServedOperator {
 }
 
 impl ServedOperator {
-    /// The operator for the engine.
+    /// The operator for the engine, whose worker ends when that releases it.
     ///
     /// # Errors
     /// If its worker has ended.
@@ -221,6 +234,12 @@ struct Served {
     worker: Arc<Worker>,
     has_partial_merge: bool,
     has_check_operand: bool,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.worker.dismiss();
+    }
 }
 
 impl MergeOperator for Served {

@@ -144,6 +144,12 @@ test('an operator in the place of another one', async function (t) {
   t.ok([undefined, 'LEVEL_DATABASE_NOT_OPEN'].includes(await setting), 'it is settled')
 })
 
+test('workers of operators that are not needed any more', async function (t) {
+  const { code, output, errors } = await run('replaced', [newLocation()])
+  t.is(code, 0, errors)
+  t.is(output, 'refused LEVEL_READ_ONLY a\nthe same a b\nothers 2 a b c\nclosed\n', errors)
+})
+
 // The event loop waits for locks that threads of the engine hold while they call the operator.
 test('calls on the event loop while operators are called elsewhere', async function (t) {
   const db = new EskerLevel(newLocation(), { mergeOperator: SET, writeBufferSize: 1 << 16 })

@@ -46,8 +46,13 @@ def test_destroying(tmp_path: pathlib.Path) -> None:
     (path / "notes").write_bytes(b"")
     plyvel.destroy_db(str(path))
     assert [child.name for child in path.iterdir()] == ["notes"]
+    # What is without a database is left as it is, but for an empty directory.
+    plyvel.destroy_db(str(path))
     plyvel.destroy_db(str(path / "notes"))
     assert (path / "notes").is_file()
+    (tmp_path / "empty").mkdir()
+    plyvel.destroy_db(str(tmp_path / "empty"))
+    assert not (tmp_path / "empty").exists()
     with pytest.raises(plyvel.IOError):
         plyvel.repair_db(str(path))
 
@@ -89,6 +94,25 @@ def test_a_batch_can_be_written_again_and_appended_to_itself(directory: pathlib.
         assert prefixed.prefixed_db(b"x").db is db
 
 
+def test_the_size_of_a_batch_is_that_of_leveldb(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        batch, other = db.write_batch(), db.prefixed_db(b"p").write_batch()
+        sizes = [batch.approximate_size()]
+        batch.put(b"a", b"b")
+        sizes.append(batch.approximate_size())
+        batch.delete(b"")
+        sizes.append(batch.approximate_size())
+        batch.put(b"k", bytes(200))
+        sizes.append(batch.approximate_size())
+        other.put(bytes(127), bytes(128))
+        sizes.append(other.approximate_size())
+        batch.append(other)
+        sizes.append(batch.approximate_size())
+        batch.clear()
+        # What plyvel 1.5.1 says.
+        assert [*sizes, batch.approximate_size()] == [12, 17, 19, 224, 273, 485, 12]
+
+
 def test_the_excluded_and_included_ends_of_a_reverse_iterator(directory: pathlib.Path) -> None:
     """plyvel leaves the included start out where it is the only key."""
     with plyvel.DB(str(directory), create_if_missing=True) as db:
@@ -119,6 +143,14 @@ def test_properties(directory: pathlib.Path) -> None:
             assert db.get_property(wrong) is None
         assert int(db.get_property(b"leveldb.approximate-memory-usage") or b"-1") >= 0
         assert db.get_property(b"esker.flushes") is not None or db.get_property(b"esker.wal.bytes") is not None
+
+
+def test_files_are_those_of_its_own_keyspace(directory: pathlib.Path) -> None:
+    with esker.open(directory) as modern:
+        modern[b"k"] = modern.keyspace("other")[b"k"] = b"v"
+        modern.flush()
+    with plyvel.DB(str(directory)) as db:
+        assert [db.get_property(b"leveldb.num-files-at-level%d" % level) for level in (0, 1, 6)] == [b"1", b"0", b"0"]
 
 
 def test_flags_are_taken_by_their_truth(directory: pathlib.Path) -> None:

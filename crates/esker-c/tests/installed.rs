@@ -68,10 +68,16 @@ fn files(directory: &Path) -> BTreeSet<String> {
     text(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-fn example(directory: &Path) -> PathBuf {
+/// The first block of a language on the page of the interface.
+fn block(language: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/c.md");
     let page = std::fs::read_to_string(page).expect("the page can be read");
-    let example = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let block = page.split(&format!("```{language}\n")).nth(1).and_then(|rest| rest.split("```").next());
+    block.unwrap_or_else(|| panic!("a block {language}")).to_owned()
+}
+
+fn example(directory: &Path) -> PathBuf {
+    let example = block("c");
     let source = directory.join("example.c");
     std::fs::write(&source, example).expect("the example can be written");
     source
@@ -100,7 +106,9 @@ fn programs_build_with_what_is_installed() {
     if is_here("cmake") {
         let project = "cmake_minimum_required(VERSION 3.16)\nproject(example C)\nfind_package(esker 0.1 REQUIRED)\n\
              add_executable(with_shared example.c)\ntarget_link_libraries(with_shared PRIVATE esker::esker)\n\
-             add_executable(with_static example.c)\ntarget_link_libraries(with_static PRIVATE esker::static)\n";
+             add_executable(with_static example.c)\ntarget_link_libraries(with_static PRIVATE esker::static)\n\
+             add_executable(program example.c)\n";
+        let project = project.to_owned() + &block("cmake");
         std::fs::write(directory.0.join("CMakeLists.txt"), project).expect("the project can be written");
         let made = directory.0.join("made");
         run(Command::new("cmake")
@@ -112,6 +120,7 @@ fn programs_build_with_what_is_installed() {
         run(Command::new("cmake").arg("--build").arg(&made));
         runs(&made.join("with_shared"), &directory.0, &libraries);
         runs(&made.join("with_static"), &directory.0, Path::new("/nowhere"));
+        runs(&made.join("program"), &directory.0, &libraries);
     }
 }
 

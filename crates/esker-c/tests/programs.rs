@@ -217,6 +217,42 @@ fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "plus: one twoone two\n");
 }
 
+/// Each callback, also where the program would catch what it throws, and in whichever thread.
+#[test]
+fn an_exception_of_any_callback_ends_the_process_and_loses_nothing() {
+    let directory = Directory::new("throws-each");
+    let program = build(&directory.0, "throws.cpp", How::Shared);
+    let callbacks = [
+        "full merge",
+        "partial merge",
+        "check operand",
+        "compare",
+        "compare in the background",
+        "create filter",
+        "create filter in the background",
+        "key may match",
+        "filter",
+        "clock",
+        "event",
+        "next pair",
+        "visit pair",
+        "visit text",
+        "destroy",
+    ];
+    for callback in callbacks {
+        let data = directory.0.join(callback);
+        std::fs::create_dir(&data).expect("the directory can be made");
+        let output = run(command(&program, How::Shared).arg(&data).arg(callback));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "acknowledged\n", "{callback}");
+        assert_eq!(output.status.signal(), Some(6), "{callback}: {:?}", output.status);
+        assert!(!output.stderr.is_empty(), "{callback}: no message");
+        let output = run(command(&program, How::Shared).arg(&data).arg("none"));
+        passed(callback, &output);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "300 are there\n", "{callback}");
+        std::fs::remove_dir_all(&data).expect("the directory can be removed");
+    }
+}
+
 #[test]
 fn only_the_interface_is_exported() {
     if !is_here("nm") {

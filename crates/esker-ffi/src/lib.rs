@@ -1,5 +1,6 @@
 //! What the C interfaces of Esker share: handles that tell a closed one, the detection of forks,
-//! contained panics, lines on standard error, memory that C frees, and events as texts.
+//! contained panics, lines on standard error, memory that C frees, events as texts, and directories
+//! without a database.
 //!
 //! ```
 //! use esker_ffi::handles::{self, HandleError, Object};
@@ -16,6 +17,7 @@
 //! ```
 
 pub mod contain;
+pub mod directory;
 pub mod events;
 pub mod fork;
 pub mod handles;

@@ -72,6 +72,7 @@ pub unsafe extern "C" fn leveldb_write(
     checked(&caller, errptr, || {
         let (db, options) = (leveldb_t::get(db)?, write_options(options)?);
         let operations = Arc::clone(&leveldb_writebatch_t::get(batch)?.0.lock());
+        operations.check()?;
         let mut batch = db.0.db.batch();
         for (key, value) in operations.iter() {
             match value {

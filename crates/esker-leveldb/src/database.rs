@@ -3,12 +3,12 @@
 use crate::callbacks::Callbacks;
 use crate::caller::Caller;
 use crate::failure::{Done, Failure};
-use crate::foreign::is_without_database;
 use crate::objects::*;
 use crate::option_values::OptionValues;
 use crate::options::values;
 use crate::status::{checked, told};
 use esker::{Db, Error};
+use esker_ffi::directory::is_without_database;
 use esker_ffi::fork;
 use esker_ffi::standard_error::write_line;
 use std::ffi::c_char;

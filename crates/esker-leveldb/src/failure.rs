@@ -6,13 +6,21 @@ use esker_ffi::handles::HandleError;
 /// The result of what a function does.
 pub type Done<T> = Result<T, Failure>;
 
+/// The kind of most failures.
+const INVALID: &str = "Invalid argument: ";
+
 /// The text of a failure.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
 impl Failure {
     pub fn invalid(what: impl AsRef<str>) -> Failure {
-        Failure(format!("Invalid argument: {}", what.as_ref()))
+        Failure(format!("{INVALID}{}", what.as_ref()))
+    }
+
+    /// The text without the kind, where that is an argument that is invalid.
+    pub fn what(&self) -> &str {
+        self.0.strip_prefix(INVALID).unwrap_or(&self.0)
     }
 }
 

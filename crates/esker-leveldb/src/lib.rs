@@ -22,7 +22,6 @@ mod database;
 mod environment;
 mod failure;
 mod filter_policy;
-mod foreign;
 mod iterator;
 mod objects;
 mod operations;

@@ -1,11 +1,15 @@
 //! The operations of a batch.
 
+use crate::failure::{Done, Failure};
+
 /// Keys and values one after the other, and where they end.
 #[derive(Clone, Default)]
 pub(crate) struct Operations {
     bytes: Vec<u8>,
     /// Where a key ends, and its value; a delete has none.
     ends: Vec<(usize, Option<usize>)>,
+    /// Why an operation that was to be here is not.
+    refused: Option<String>,
 }
 
 impl Operations {
@@ -20,10 +24,36 @@ impl Operations {
         self.ends.push((key_end, value_end));
     }
 
+    /// Adds those of another batch; what that one lacks, this one lacks too.
+    pub(crate) fn append(&mut self, other: &Operations) {
+        for (key, value) in other.iter() {
+            self.add(key, value);
+        }
+        if let Some(why) = &other.refused {
+            self.refuse(why);
+        }
+    }
+
+    /// Notes that an operation is missing: a part of a batch must not be written as if it were all.
+    pub(crate) fn refuse(&mut self, why: &str) {
+        self.refused.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// That no operation is missing.
+    ///
+    /// # Errors
+    /// Why the first one is, if one is.
+    pub(crate) fn check(&self) -> Done<()> {
+        self.refused.as_ref().map_or(Ok(()), |why| {
+            Err(Failure::invalid(format!("the batch lacks an operation that was refused: {why}")))
+        })
+    }
+
     /// Removes all.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.refused = None;
     }
 
     /// The operations in their order: a key, and the value of a put.

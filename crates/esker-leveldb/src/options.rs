@@ -32,13 +32,25 @@ fn set_to<T>(
     });
 }
 
-/// The number of a handle, or 0 for NULL. Options do not keep what it names: a comparator and a
-/// policy end when the program destroys them.
+/// The number of a handle, or 0 for NULL.
 fn number<T: Handle>(handle: *const T) -> Done<usize> {
     if !handle.is_null() {
         drop(T::get(handle)?);
     }
     Ok(handle.addr())
+}
+
+/// Sets the number of a comparator or a policy. Options do not keep what it names, which ends when
+/// the program destroys it. One that names none is told, and is set all the same: an open would
+/// otherwise make a database of another order.
+fn set_callback<T: Handle>(
+    function: &str,
+    options: *mut leveldb_options_t,
+    handle: *const T,
+    change: impl FnOnce(&mut OptionValues, usize),
+) {
+    set(function, options, |values| change(values, handle.addr()));
+    told(function, || number(handle));
 }
 
 /// See LevelDB's header.
@@ -55,14 +67,13 @@ pub extern "C" fn leveldb_options_destroy(options: *mut leveldb_options_t) {
 }
 
 /// See LevelDB's header. NULL is LevelDB's own order. The comparator is looked up when the options
-/// are used: with one that was destroyed before, an open fails.
+/// are used: with one that was destroyed, before or after this call, an open fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_comparator(
     options: *mut leveldb_options_t,
     comparator: *mut leveldb_comparator_t,
 ) {
-    let function = "leveldb_options_set_comparator";
-    set_to(function, options, || number(comparator), |values, order| values.order = order);
+    set_callback("leveldb_options_set_comparator", options, comparator, |values, order| values.order = order);
 }
 
 /// See LevelDB's header. NULL is the engine's own filter. The policy is looked up as a comparator
@@ -72,8 +83,7 @@ pub extern "C" fn leveldb_options_set_filter_policy(
     options: *mut leveldb_options_t,
     policy: *mut leveldb_filterpolicy_t,
 ) {
-    let function = "leveldb_options_set_filter_policy";
-    set_to(function, options, || number(policy), |values, policy| values.policy = policy);
+    set_callback("leveldb_options_set_filter_policy", options, policy, |values, policy| values.policy = policy);
 }
 
 /// See LevelDB's header.

@@ -1,8 +1,9 @@
 //! Batches: operations that are kept until they are written.
 
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::failure::{Done, Failure};
 use crate::objects::*;
+use crate::operations::Operations;
 use crate::status::told;
 use esker_ffi::memory::start_of;
 use parking_lot::Mutex;
@@ -34,6 +35,19 @@ pub extern "C" fn leveldb_writebatch_clear(batch: *mut leveldb_writebatch_t) {
     });
 }
 
+/// Changes a batch. Where that fails, the batch lacks an operation from here on, and no call writes
+/// it.
+fn changed(batch: *mut leveldb_writebatch_t, change: impl FnOnce(&mut Operations) -> Done<()>) -> Done<()> {
+    let object = leveldb_writebatch_t::get(batch)?;
+    let mut shared = object.0.lock();
+    let operations = Arc::make_mut(&mut shared);
+    let done = change(operations);
+    if let Err(failure) = &done {
+        operations.refuse(failure.what());
+    }
+    done
+}
+
 /// See LevelDB's header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leveldb_writebatch_put(
@@ -46,9 +60,10 @@ pub unsafe extern "C" fn leveldb_writebatch_put(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     told("leveldb_writebatch_put", || {
-        let (key, value) = (caller.bytes(key, klen)?, caller.bytes(val, vlen)?);
-        Arc::make_mut(&mut leveldb_writebatch_t::get(batch)?.0.lock()).add(key, Some(value));
-        Ok(())
+        changed(batch, |operations| {
+            operations.add(caller.bytes(key, klen)?, Some(caller.bytes(val, vlen)?));
+            Ok(())
+        })
     });
 }
 
@@ -58,9 +73,10 @@ pub unsafe extern "C" fn leveldb_writebatch_delete(batch: *mut leveldb_writebatc
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     told("leveldb_writebatch_delete", || {
-        let key = caller.bytes(key, klen)?;
-        Arc::make_mut(&mut leveldb_writebatch_t::get(batch)?.0.lock()).add(key, None);
-        Ok(())
+        changed(batch, |operations| {
+            operations.add(caller.bytes(key, klen)?, None);
+            Ok(())
+        })
     });
 }
 
@@ -101,14 +117,13 @@ pub extern "C" fn leveldb_writebatch_append(
     source: *const leveldb_writebatch_t,
 ) {
     told("leveldb_writebatch_append", || {
-        // The two may be one.
-        let appended = Arc::clone(&leveldb_writebatch_t::get(source)?.0.lock());
-        let object = leveldb_writebatch_t::get(destination)?;
-        let mut shared = object.0.lock();
-        let operations = Arc::make_mut(&mut shared);
-        for (key, value) in appended.iter() {
-            operations.add(key, value);
-        }
-        Ok(())
+        // The two may be one: the lock of the source goes before that of the destination is taken.
+        let source = leveldb_writebatch_t::get(source);
+        let appended = source.map(|source| Arc::clone(&source.0.lock()));
+        changed(destination, |operations| {
+            let appended: Arc<Operations> = appended?;
+            operations.append(&appended);
+            Ok(())
+        })
     });
 }

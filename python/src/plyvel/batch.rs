@@ -23,6 +23,13 @@ struct Operation {
 struct Operations {
     bytes: Vec<u8>,
     list: Vec<Operation>,
+    /// What LevelDB has beside these bytes: a byte for each operation, and the lengths.
+    more_bytes: usize,
+}
+
+/// How many bytes LevelDB takes for a length: each has seven bits of it.
+fn bytes_of_length(length: usize) -> usize {
+    (usize::BITS - (length | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 impl Operations {
@@ -31,7 +38,9 @@ impl Operations {
         self.bytes.extend_from_slice(prefix);
         self.bytes.extend_from_slice(key);
         let key = start..self.bytes.len();
+        self.more_bytes += 1 + bytes_of_length(key.len());
         let value = value.map(|value| {
+            self.more_bytes += bytes_of_length(value.len());
             self.bytes.extend_from_slice(value);
             key.end..self.bytes.len()
         });
@@ -42,6 +51,7 @@ impl Operations {
         let offset = self.bytes.len();
         let moved = |range: &Range<usize>| range.start + offset..range.end + offset;
         self.bytes.extend_from_slice(&other.bytes);
+        self.more_bytes += other.more_bytes;
         let operations = other.list.iter();
         self.list.extend(
             operations.map(|Operation { key, value }| Operation { key: moved(key), value: value.as_ref().map(moved) }),
@@ -120,12 +130,12 @@ impl WriteBatch {
         })
     }
 
-    /// About how many bytes the batch writes.
+    /// The bytes that LevelDB would have for the batch.
     fn approximate_size(&self, py: Python<'_>) -> PyResult<usize> {
         self.shared.keyspace.open.check(py)?;
         let held = self.operations.lock(py)?;
-        // A head, and for each operation its kind and two lengths.
-        Ok(12 + held.bytes.len() + 3 * held.list.len())
+        // LevelDB's head comes first.
+        Ok(12 + held.bytes.len() + held.more_bytes)
     }
 
     /// Adds the operations of another batch.

@@ -14,6 +14,7 @@ use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
 use crate::view::Moment;
 use esker::{Comparator, Compression, Db, KeyspaceOptions, Options};
+use esker_ffi::directory::is_without_database;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -152,18 +153,16 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
     call(py, || Db::repair(&directory, options)).map(drop)
 }
 
-/// Removes a database, and its directory if that is empty then. Where there is none it does nothing.
+/// Removes a database, and its directory if that is empty then. Where there is none, files stay.
 #[pyfunction]
 pub fn _plyvel_destroy(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     refuse_useless(py)?;
     let directory = file_name(name)?;
     call(py, || {
-        // As in LevelDB, what is no directory is without a database.
-        if !directory.is_dir() {
-            return Ok(());
+        if !is_without_database(&directory) {
+            Db::destroy(&directory, Options::default())?;
         }
-        Db::destroy(&directory, Options::default())?;
         // It stays where something else is in it, or where it is no directory of this program's.
         let _ = std::fs::remove_dir(&directory);
         Ok(())
@@ -366,15 +365,20 @@ impl DB {
     }
 }
 
+/// LevelDB has so many levels.
+const LEVELS: usize = 7;
+
 /// The properties that LevelDB documents, in the terms of Esker; any other name is one of Esker's.
 fn property(db: &Db, name: &str) -> Option<String> {
     let stats = db.stats();
     if let Some(level) = name.strip_prefix("leveldb.num-files-at-level") {
         let digits = level.bytes().all(|byte| byte.is_ascii_digit());
-        let level: usize = level.parse().ok().filter(|level| digits && *level < 7)?;
-        // Runs are what levels are there; the last one is the deepest.
-        let files = |keyspace: &esker::KeyspaceStats| keyspace.runs.get(level).map_or(0, |run| run.tables);
-        return Some(stats.keyspaces.iter().map(files).sum::<u64>().to_string());
+        let level: usize = level.parse().ok().filter(|level| digits && *level < LEVELS)?;
+        // Runs are what levels are there; the last level stands for all runs from there on.
+        let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
+        let own = stats.keyspaces.iter().filter(|keyspace| keyspace.name == DEFAULT);
+        let runs = own.flat_map(|keyspace| keyspace.runs.iter().enumerate());
+        return Some(runs.filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum::<u64>().to_string());
     }
     match name {
         "leveldb.stats" => Some(stats.to_string()),

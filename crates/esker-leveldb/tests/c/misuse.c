@@ -240,6 +240,16 @@ static void functions(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writ
   CHECK(ended == 3);
   leveldb_filterpolicy_destroy(policy);
   CHECK(ended == 4);
+  /* Also where they were gone before they were set: never an order that is not meant. */
+  leveldb_options_set_comparator(options, NULL);
+  leveldb_options_set_filter_policy(options, NULL);
+  leveldb_options_set_comparator(options, order);
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("the handle was closed before");
+  leveldb_options_set_comparator(options, NULL);
+  leveldb_options_set_filter_policy(options, (leveldb_filterpolicy_t *)reads);
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("a leveldb_readoptions_t instead of a leveldb_filterpolicy_t");
   /* The name is that of LevelDB's order, which opens what a program's was called for. */
   leveldb_options_set_comparator(options, NULL);
   leveldb_options_set_filter_policy(options, NULL);
@@ -387,7 +397,7 @@ static void deletes(void *batch, const char *k, size_t klen) {
 }
 
 /* A batch that changes while it is gone through. */
-static void batches(void) {
+static void changed_batches(void) {
   leveldb_writebatch_t *batch = leveldb_writebatch_create();
   leveldb_writebatch_put(batch, "a", 1, "1", 1);
   leveldb_writebatch_put(batch, "b", 1, "2", 1);
@@ -397,6 +407,48 @@ static void batches(void) {
   leveldb_writebatch_destroy(batch);
   leveldb_writebatch_destroy(batch);
   leveldb_writebatch_put(batch, "a", 1, "1", 1);
+}
+
+/* What a batch lacks keeps all of it from being written, until it is cleared. */
+static void refused_batches(leveldb_t *db, leveldb_readoptions_t *reads,
+                            leveldb_writeoptions_t *writes) {
+  static char none[] = "";
+  for (int i = 0; i < 4; i++) {
+    leveldb_writebatch_t *batch = leveldb_writebatch_create(), *other = leveldb_writebatch_create();
+    leveldb_writebatch_put(batch, "refused", 7, "1", 1);
+    if (i == 0) leveldb_writebatch_put(batch, "value", 5, none, ((size_t)1 << 30) + 1);
+    if (i == 1) leveldb_writebatch_delete(batch, NULL, 3);
+    if (i == 2) {
+      leveldb_writebatch_put(other, NULL, 3, "v", 1);
+      leveldb_writebatch_append(batch, other);
+    }
+    if (i == 3) {
+      leveldb_writebatch_destroy(other);
+      leveldb_writebatch_append(batch, other);
+      other = leveldb_writebatch_create();
+    }
+    const char *const words[] = {"1 GiB", "NULL with a length of 3", "NULL with a length of 3",
+                                 "closed before"};
+    const char *const start = "Invalid argument: the batch lacks an operation that was refused: ";
+    for (int again = 0; again < 2; again++) {
+      leveldb_write(db, writes, batch, &err);
+      CHECK(err != NULL && strncmp(err, start, strlen(start)) == 0);
+      told(words[i]);
+    }
+    size_t length;
+    CHECK(leveldb_get(db, reads, "refused", 7, &length, &err) == NULL && err == NULL);
+    leveldb_writebatch_append(other, batch);
+    leveldb_write(db, writes, other, &err);
+    told("the batch lacks an operation");
+    leveldb_writebatch_clear(batch);
+    leveldb_writebatch_put(batch, "refused", 7, "1", 1);
+    leveldb_write(db, writes, batch, &err);
+    CHECK(err == NULL);
+    leveldb_delete(db, writes, "refused", 7, &err);
+    CHECK(err == NULL);
+    leveldb_writebatch_destroy(batch);
+    leveldb_writebatch_destroy(other);
+  }
 }
 
 static void fork_after_open(leveldb_t *db, leveldb_options_t *options, leveldb_writeoptions_t *writes) {
@@ -487,7 +539,8 @@ int main(int argc, char **argv) {
   CHECK(err == NULL);
   arguments(db, options, reads, writes);
   handles(db, options, reads, writes);
-  batches();
+  changed_batches();
+  refused_batches(db, reads, writes);
   fork_after_open(db, options, writes);
   outlive(db, reads, writes);
   leveldb_options_destroy(options);
