@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::marks::Marks;
 use crate::range_hash::{Difference, RangeHash};
-use crate::sessions::{Seen, Sessions};
+use crate::sessions::{Limits, Seen, Sessions};
 use crate::slots::Slot;
 use crate::state_hash;
 use crate::types::{Command, Entry, LogId, Reply, Request, StoredMembership};
@@ -24,7 +24,6 @@ use openraft::entry::RaftEntry;
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 const STATE: &str = "raft.state";
 const APPLIED: &str = "applied";
@@ -94,8 +93,7 @@ impl Horizon {
 #[derive(Clone)]
 pub(crate) struct DatabaseOptions {
     pub options: Options,
-    pub sessions_kept_for: Duration,
-    pub most_session_bytes: usize,
+    pub sessions: Limits,
     pub executor: Executor,
 }
 
@@ -122,7 +120,7 @@ impl<A: Apply> StateDatabase<A> {
         let (time_ms, applied) = state.get(APPLIED)?.map_or(Ok((0, None)), |bytes| decode_applied(&bytes))?;
         let membership = state.get(MEMBERSHIP)?.map(|bytes| decode_membership(&bytes)).transpose()?;
         clock.set(time_ms);
-        let sessions = Sessions::open(&db, how.sessions_kept_for, how.most_session_bytes)?;
+        let sessions = Sessions::open(&db, how.sessions)?;
         let keyspaces = apply.open(&db)?;
         let mut horizon = Horizon::default();
         horizon.move_to_now(&db, &sessions)?;
@@ -260,8 +258,7 @@ impl<A: Apply> StateDatabase<A> {
             Request::Apply(payload) => self.apply_payload(apply, payload, time_ms, index),
             Request::OpenSession => {
                 let mut transaction = self.db.transaction();
-                let reply = Reply::SessionOpened(index);
-                self.sessions.keep(&mut transaction, (index, 0), &reply, time_ms)?;
+                let reply = self.sessions.begin(&mut transaction, index, time_ms)?;
                 Ok((transaction, reply))
             }
             Request::ApplyOnce { session, number, payload } => {

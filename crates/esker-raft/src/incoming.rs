@@ -34,9 +34,14 @@ fn sync(env: &dyn Env, path: &Path) -> Result<()> {
     Ok(env.open_log(path, None, false)?.sync()?)
 }
 
+/// Whether the file is the one of the manifest.
+fn is_whole(env: &dyn Env, path: &Path, file: &SnapshotFile) -> Result<bool> {
+    Ok(env.open(path)?.len() == file.bytes && hash_of(env, path)? == file.hash)
+}
+
 impl Incoming {
     /// Begins to receive, or resumes with the files that the slot holds already. A file whose hash
-    /// is that of the manifest is made durable; any other is removed.
+    /// is that of the manifest is made durable; any other, and one that cannot be read, is removed.
     pub fn begin(env: Arc<dyn Env>, slot: Arc<Slot>, manifest: SnapshotManifest) -> Result<Incoming> {
         manifest.check()?;
         let mut complete = vec![false; manifest.files().len()];
@@ -48,7 +53,8 @@ impl Incoming {
             let path = slot.path().join(&name);
             let number = manifest.files().iter().position(|file| file.name == name);
             let is_whole = match number.map(|number| &manifest.files()[number]) {
-                Some(file) => env.open(&path)?.len() == file.bytes && hash_of(&*env, &path)? == file.hash,
+                // One that cannot be read is received again.
+                Some(file) => is_whole(&*env, &path, file).unwrap_or(false),
                 None => false,
             };
             match number {

@@ -20,6 +20,7 @@ use crate::executor::Executor;
 use crate::shared_sync::SharedSync;
 use crate::types::{Entry, LeaderId, LogId, TypeConfig, Vote};
 use esker::{Batch, Db, Keyspace, KeyspaceOptions, StallPolicy, WriteOptions};
+use futures_util::{Stream, stream};
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
@@ -38,8 +39,9 @@ const COMMITTED: &str = "committed";
 const PURGED: &str = "purged";
 const NODE: &str = "node";
 
-/// The most bytes of entries that one read for replication returns, but for its first entry.
-const READ_BYTES: usize = 4 << 20;
+/// The most bytes of entries that are read at a time, for replication and to be applied, but for a
+/// single longer entry.
+pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Entries are written in batches of about so many bytes: the engine takes no batch of more than
 /// 4 GiB, and a batch is in memory a second time.
@@ -243,6 +245,37 @@ impl Inner {
     }
 }
 
+/// Reads a range piece by piece: after a start most of the log may be applied in one go.
+struct Pieces {
+    log: Arc<Inner>,
+    /// What is left of the range behind the piece.
+    left: Option<(u64, u64)>,
+    /// The piece; nothing before the first one.
+    piece: Option<std::vec::IntoIter<Entry>>,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Result<Option<Entry>> {
+        if let Some(entry) = self.piece.as_mut().and_then(Iterator::next) {
+            return Ok(Some(entry));
+        }
+        let Some((start, end)) = self.left.take() else { return Ok(None) };
+        let is_first = self.piece.is_none();
+        if !is_first {
+            // Who collects what is ready goes on with the piece before, and releases it.
+            tokio::task::yield_now().await;
+        }
+        let entries = self.log.entries((Bound::Included(start), Bound::Included(end)), READ_BYTES)?;
+        // Only the beginning of the range may have been purged.
+        if !is_first && entries.first().is_some_and(|entry| entry.index() != start) {
+            return Err(Error::Hole { missing: start });
+        }
+        let behind = entries.last().and_then(|last| last.index().checked_add(1));
+        self.left = behind.filter(|behind| *behind <= end).map(|behind| (behind, end));
+        Ok(self.piece.insert(entries.into_iter()).next())
+    }
+}
+
 /// The first and the last index of a range that has one.
 fn inclusive((start, end): (Bound<u64>, Bound<u64>)) -> Option<(u64, u64)> {
     let start = match start {
@@ -273,6 +306,18 @@ impl RaftLogReader<TypeConfig> for LogStore {
         range: RB,
     ) -> io::Result<Vec<Entry>> {
         Ok(self.inner.entries((range.start_bound().cloned(), range.end_bound().cloned()), usize::MAX)?)
+    }
+
+    async fn entries_stream<RB>(&mut self, range: RB) -> impl Stream<Item = io::Result<Entry>> + OptionalSend
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        let left = inclusive((range.start_bound().cloned(), range.end_bound().cloned()));
+        let pieces = Pieces { log: Arc::clone(&self.inner), left, piece: None };
+        stream::try_unfold(pieces, |mut pieces| async move {
+            let entry = pieces.next().await?;
+            Ok::<_, io::Error>(entry.map(|entry| (entry, pieces)))
+        })
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<Vote>> {

@@ -8,6 +8,7 @@ use crate::incoming::Incoming;
 use crate::log_store::LogStore;
 use crate::manifest::{SnapshotManifest, is_immutable};
 use crate::range_hash::RangeHash;
+use crate::sessions::{Limits, MOST_RECORD_BYTES};
 use crate::slots::{Slots, copy, create_directory, link_or_copy};
 use crate::snapshot_files::SnapshotFiles;
 use crate::state_file::{self, Contents};
@@ -34,10 +35,9 @@ pub struct StateOptions {
 impl Default for StateOptions {
     fn default() -> StateOptions {
         let executor = Executor::default();
-        let sessions_kept_for = Duration::from_secs(3600);
-        let most_session_bytes = crate::sessions::MOST_RECORD_BYTES;
-        let options = Options::default();
-        let database = DatabaseOptions { options, sessions_kept_for, most_session_bytes, executor };
+        let kept_for = Duration::from_secs(3600);
+        let sessions = Limits { kept_for, most: 100_000, most_record_bytes: MOST_RECORD_BYTES };
+        let database = DatabaseOptions { options: Options::default(), sessions, executor };
         StateOptions { env: Arc::new(OsEnv::new()), database }
     }
 }
@@ -66,14 +66,24 @@ impl StateOptions {
     /// Default: an hour. Trade-off: a request can be repeated for as long; each session takes the
     /// space of its last reply.
     pub fn sessions_kept_for(mut self, duration: Duration) -> StateOptions {
-        self.database.sessions_kept_for = duration;
+        self.database.sessions.kept_for = duration;
+        self
+    }
+
+    /// How many sessions are kept, at least 1; the same on every replica. One more than that ends
+    /// those whose newest requests are the oldest, until seven eighths are left.
+    ///
+    /// Default: 100,000. Trade-off: each takes the space of its last reply, and a client whose
+    /// session has ended does not learn what came of a request that it repeats.
+    pub fn sessions_at_most(mut self, count: u64) -> StateOptions {
+        self.database.sessions.most = count.max(1);
         self
     }
 
     /// The longest record of a session, in bytes.
     #[cfg(test)]
     pub(crate) fn most_session_bytes(mut self, bytes: usize) -> StateOptions {
-        self.database.most_session_bytes = bytes;
+        self.database.sessions.most_record_bytes = bytes;
         self
     }
 

@@ -107,9 +107,9 @@ pub enum Reply {
     Rejected(String),
     /// The number of the session that was opened.
     SessionOpened(u64),
-    /// There is no such session: it was never opened, or had no new request for as long as sessions
-    /// are kept. Nothing was applied by this request; whether an earlier one of the same number was
-    /// is not known any more.
+    /// There is no such session: it was never opened, had no new request for as long as sessions
+    /// are kept, or was ended as one of too many; it does not come back. Nothing was applied by
+    /// this request; whether an earlier one of the same number was is not known any more.
     UnknownSession,
     /// The session has sent a greater number since: the answer to this one is not kept any more.
     /// Nothing was applied.

@@ -111,6 +111,65 @@ fn a_repeated_request_of_a_session_is_applied_once() {
     assert_eq!(machine.apply(&entry(1, 17, 0, apply(vec![get("sums", "sum")]))).unwrap(), sum(9));
 }
 
+/// Applies the request on replicas that have the same state; the reply of all.
+fn on_both(replicas: &[StateMachine<KeyValue>; 2], (index, time_ms): (u64, u64), request: Request) -> Reply {
+    let replies = replicas.each_ref().map(|replica| replica.apply(&entry(1, index, time_ms, request.clone())).unwrap());
+    assert_eq!(replies[0], replies[1], "entry {index}");
+    assert_eq!(hash(&replicas[0].database()), hash(&replicas[1].database()), "entry {index}");
+    replies[0].clone()
+}
+
+#[test]
+fn a_session_too_many_ends_those_that_were_not_used_for_longest() {
+    let disks = [MemEnv::new(), MemEnv::new()];
+    let open = |disk: &MemEnv, database| {
+        let options = options(Arc::new(disk.clone()), database).sessions_at_most(16);
+        StateMachine::open("state", key_value(), options).unwrap()
+    };
+    let replicas = [open(&disks[0], small()), open(&disks[1], esker::Options::default())];
+    let once = |session, number| Request::ApplyOnce { session, number, payload: payload(vec![add(1)]) };
+    let applied = done(Vec::new());
+    for session in 1..=16 {
+        let opened = on_both(&replicas, (session, session), Request::OpenSession);
+        assert_eq!(opened, Reply::SessionOpened(session));
+    }
+    // The first one is used last.
+    for index in 17..=32 {
+        assert_eq!(on_both(&replicas, (index, index), once(33 - index, 1)), applied);
+    }
+    // How many there are is part of the state.
+    let [first, second] = replicas;
+    drop(first);
+    let replicas = [open(&disks[0], small()), second];
+    assert_eq!(on_both(&replicas, (33, 33), Request::OpenSession), Reply::SessionOpened(33));
+    // Two have ended, those that were used first, and are not applied again.
+    for (index, session) in [(34, 16), (35, 15)] {
+        assert_eq!(on_both(&replicas, (index, 34), once(session, 1)), Reply::UnknownSession);
+    }
+    for (index, session, number) in [(36, 14, 1), (37, 13, 2), (38, 33, 1)] {
+        assert_eq!(on_both(&replicas, (index, 38), once(session, number)), applied, "{session}");
+    }
+    // There is room for one more; the next one takes that of 14, whose request was a repeat, and of
+    // 12.
+    for index in [39, 40] {
+        assert_eq!(on_both(&replicas, (index, 40), Request::OpenSession), Reply::SessionOpened(index));
+    }
+    for (index, session, expected) in [(41, 14, &Reply::UnknownSession), (42, 12, &Reply::UnknownSession)] {
+        assert_eq!(on_both(&replicas, (index, 42), once(session, 2)), *expected, "{session}");
+    }
+    for (index, session) in (43..).zip([13, 11, 10, 1, 33, 39, 40]) {
+        assert_eq!(on_both(&replicas, (index, 43), once(session, 3)), applied, "{session}");
+    }
+    // What has expired leaves room: nobody is ended for the next ones.
+    let later = 43 + 3_600_000;
+    for index in 50..66 {
+        assert_eq!(on_both(&replicas, (index, later), Request::OpenSession), Reply::SessionOpened(index));
+    }
+    for index in 66..82 {
+        assert_eq!(on_both(&replicas, (index, later), once(index - 16, 1)), applied, "{index}");
+    }
+}
+
 #[test]
 fn an_entry_is_not_applied_again() {
     let machine = open(&MemEnv::new(), key_value());

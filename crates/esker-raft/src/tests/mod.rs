@@ -6,6 +6,7 @@ mod directories;
 mod group_commit;
 mod history;
 mod log_durability;
+mod log_pieces;
 mod snapshots;
 mod state_durability;
 mod suite;

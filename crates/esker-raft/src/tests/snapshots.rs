@@ -120,6 +120,41 @@ fn a_restart_keeps_the_files_that_were_whole() {
     assert_eq!(send(&files, &follower).unwrap() + before, files.manifest().bytes());
 }
 
+/// A file of a snapshot of which a part has arrived, and which cannot be read, comes again; no
+/// other does.
+#[test]
+fn a_file_that_has_arrived_and_cannot_be_read_is_received_again() {
+    let expected = Expected::of(seed(29), 150);
+    let files = machine(&MemEnv::new(), &expected, 150).build().unwrap();
+    let sent = files.manifest().files();
+    let half = sent.len() / 2;
+    // The state of the receiver has none of that name.
+    let unreadable = sent[..half].iter().rposition(|file| file.name.ends_with(".table")).unwrap();
+    for class in [Class::Open, Class::Read] {
+        let disk = MemEnv::new();
+        let follower = open(&disk).unwrap();
+        let mut reply = follower.receive(files.begin()).unwrap();
+        while let TransferReply::Wanted(place) = reply
+            && (place.file as usize) < half
+        {
+            reply = follower.receive(files.piece(place, PIECE).unwrap()).unwrap();
+        }
+        drop(follower);
+        let faulty = FaultEnv::new(Arc::new(disk));
+        let fails = Action::Fail(ErrorKind::Other);
+        faulty.add(Rule::new(class, 0, fails).on_names_with(&sent[unreadable].name).from_then_on());
+        let follower = open_on(Arc::new(faulty.clone())).unwrap();
+        assert_eq!(faulty.fired(), 1, "{class:?}");
+        faulty.clear();
+        let wanted = TransferReply::Wanted(Place { file: unreadable as u32, offset: 0 });
+        assert_eq!(follower.receive(files.begin()).unwrap(), wanted, "{class:?}");
+        let missing = sent[unreadable].bytes + sent[half..].iter().map(|file| file.bytes).sum::<u64>();
+        assert_eq!(send(&files, &follower).unwrap(), missing, "{class:?}");
+        follower.install(&follower.received().unwrap()).unwrap();
+        expected.check(&follower.database(), 150, 150).unwrap();
+    }
+}
+
 /// Seen: a copy of a state that was receiving a snapshot, of which no file had arrived, did not
 /// open where the copy has no empty directories: "cannot list state/slot-1" (seed 12303).
 #[test]
