@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A key, which must be `bytes`.
 pub type Key<'py> = Bound<'py, PyBytes>;
 
-/// A flag as plyvel takes it: any object, by its truth. `None` is false.
+/// A flag: any object, by its truth, of which plyvel takes `True`, `False` and `None` alone.
 pub fn truth(flag: &Bound<'_, PyAny>) -> PyResult<bool> {
     flag.is_truthy()
 }
