@@ -1,8 +1,7 @@
 //! Restores that go on behind their backup, against what the database was.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::Random;
 use esker::merge::{Max, StringAppend, UInt64Add};
 use esker::{ChangeRetention, Db, Expiry, Keyspace, KeyspaceOptions, ManualClock, Options, Ttl, WriteOptions};
 use esker_backup::{Create, Error, Forward, Restored, Target};
@@ -11,7 +10,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use support::Random;
 
 const START_MS: u64 = 1_700_000_000_000;
 

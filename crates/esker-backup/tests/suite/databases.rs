@@ -1,8 +1,7 @@
 //! Backups of real databases, in directories and in memory.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::Random;
 use esker::env::Env;
 use esker::env::os::OsEnv;
 use esker::{CheckpointMode, Db, KeyspaceOptions, Options};
@@ -14,10 +13,9 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::Random;
 use tempfile::TempDir;
 
-#[path = "../examples/nightly_backup.rs"]
+#[path = "../../examples/nightly_backup.rs"]
 mod nightly_backup;
 
 #[test]
