@@ -95,7 +95,7 @@ pub const SLEEPING_TESTS: [&str; 24] = [
     "crates/esker-bench/tests/browser/client.rs",
     "crates/esker-cli/tests/common/mod.rs",
     "crates/esker-server/src/server/cluster_tests.rs",
-    "crates/esker-server/tests/support/mod.rs",
+    "crates/esker-server/tests/suite/support/mod.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/operations/common.rs",
     "crates/esker/tests/memory_budget.rs",

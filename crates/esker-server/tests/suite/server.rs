@@ -1,12 +1,10 @@
 //! The server around the commands: connections, limits, blocking, durability, TLS, metrics.
 
-mod support;
-
+use crate::support::{self, Client, TestServer, shown, sorted, wait_until, words};
 use esker_server::{Server, SyncPolicy, TlsFiles};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use support::{Client, TestServer, shown, sorted, wait_until, words};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

@@ -1,11 +1,9 @@
 //! Random commands, given to the server and to Redis: the replies are the same, byte by byte, but
 //! for the order of what has none.
 
-mod support;
-
+use crate::support::{self, Client, Redis, TestServer, shown};
 use redis_protocol::resp3::decode::complete::decode;
 use redis_protocol::resp3::types::OwnedFrame;
-use support::{Client, Redis, TestServer, shown};
 
 /// The numbers of a run (xorshift).
 struct Random(u64);

@@ -1,13 +1,11 @@
 //! Clusters of servers: what clients see of them, changes of the members, and TLS between nodes.
 
-mod support;
-
+use crate::support::{self, Client, free_ports, shown, wait_until};
 use esker_server::{Address, ClusterConfig, ClusterTlsFiles, Config, Followers, Server};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use support::{Client, shown, wait_until};
 use tempfile::TempDir;
 
 /// The servers of a cluster, by the numbers of their nodes.
@@ -19,11 +17,7 @@ struct Cluster {
 
 /// Addresses on this machine that nobody has now.
 fn addresses(count: usize) -> Vec<Address> {
-    let listeners: Vec<TcpListener> =
-        (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a cluster of this test")).collect();
-    let ports: Vec<u16> =
-        listeners.iter().map(|listener| listener.local_addr().expect("a cluster of this test").port()).collect();
-    ports
+    free_ports(2 * count)
         .chunks(2)
         .map(|pair| Address::parse(&format!("127.0.0.1:{}@{}", pair[0], pair[1])).expect("a cluster of this test"))
         .collect()

@@ -8,6 +8,7 @@ use redis_protocol::{resp2, resp3};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -202,6 +203,15 @@ impl Drop for TestServer {
     }
 }
 
+/// Ports of this machine that nobody has now. The system gives none of them to a connection, or to
+/// who listens at port 0: it could take such a one before its server does, or while that restarts.
+pub fn free_ports(count: usize) -> Vec<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id() % 100 * 200;
+    let ports = (0..20_000).map(|_| (10_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16);
+    ports.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect()
+}
+
 /// A process of Redis on a directory of its own.
 pub struct Redis {
     child: Child,
@@ -214,7 +224,7 @@ impl Redis {
     pub fn start() -> Option<Redis> {
         let program = std::env::var("ESKER_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
         let directory = tempfile::tempdir().expect("a directory");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("a port");
+        let free = SocketAddr::from(([127, 0, 0, 1], free_ports(1)[0]));
         let spawned = Command::new(&program)
             .args(["--port", &free.port().to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
             .arg("--dir")

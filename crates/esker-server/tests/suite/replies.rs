@@ -4,12 +4,10 @@
 //! is installed its replies are looked at too, so that the files stay true; `ESKER_RECORD=1` writes
 //! them anew.
 
-mod support;
-
+use crate::support::{self, Client, Redis, TestServer};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
-use support::{Client, Redis, TestServer};
 
 const SCRIPTS: [&str; 8] = ["strings", "keys", "expiry", "hashes", "sets", "sorted_sets", "lists", "connection"];
 

@@ -1,9 +1,7 @@
 //! Requests of different connections that arrive together.
 
-mod support;
-
+use crate::support::{Client, TestServer, shown, wait_until};
 use std::io::Write;
-use support::{Client, TestServer, shown, wait_until};
 
 /// Keeps the thread that executes commands busy, so that what is sent meanwhile arrives together.
 fn occupy(client: &mut Client) {
