@@ -93,7 +93,7 @@ pub const SLEEPING_TESTS: [&str; 24] = [
     "crates/esker-bench/src/watch.rs",
     "crates/esker-bench/tests/bench_core.rs",
     "crates/esker-bench/tests/browser/client.rs",
-    "crates/esker-cli/tests/common/mod.rs",
+    "crates/esker-cli/tests/suite/common/mod.rs",
     "crates/esker-server/src/server/cluster_tests.rs",
     "crates/esker-server/tests/suite/support/mod.rs",
     "crates/esker/tests/history/common.rs",

@@ -1,9 +1,7 @@
 //! `esker backup`: text, JSON, damage, exit codes, an interruption.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, spawn_piped, wait_for};
+use crate::common::{self, Sandbox, failed, fails, files, lines, ok, ok_with_input, spawn_piped, wait_for};
 use esker::{ChangeRetention, Db, Options};
 use std::fs;
 

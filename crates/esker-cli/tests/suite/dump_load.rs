@@ -1,9 +1,7 @@
 //! What a dump carries, and what a load takes: settings, expiries, and files of other programs.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, failed, fails, files, ok, ok_with_input, run, run_with_input};
+use crate::common::{self, Sandbox, failed, fails, files, ok, ok_with_input, run, run_with_input};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn now_ms() -> u64 {

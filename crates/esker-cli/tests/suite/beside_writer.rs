@@ -1,9 +1,9 @@
 //! Copies of a database that another process has open, while that writes, and after it was killed.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, command, fails, lines, ok, ok_with_input, run, spawn_piped};
+use crate::common::{self, Sandbox, command, fails, ok, run};
+#[cfg(feature = "backup")]
+use crate::common::{lines, ok_with_input, spawn_piped};
 use esker::{Db, KeyspaceOptions, Options};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

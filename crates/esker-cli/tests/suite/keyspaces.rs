@@ -2,9 +2,7 @@
 //! settings.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, failed, fails, ok, ok_with_input, run_with_input};
+use crate::common::{Sandbox, failed, fails, ok, ok_with_input, run_with_input};
 use serde_json::{Value, json};
 
 /// What is listed of a keyspace; null if it is not there.

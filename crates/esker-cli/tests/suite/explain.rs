@@ -1,9 +1,7 @@
 //! `esker explain` names every option, its value and where that comes from.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{fails, ok};
+use crate::common::{fails, ok};
 
 #[test]
 fn values_follow_from_profile_and_budget() {

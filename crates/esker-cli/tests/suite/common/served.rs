@@ -1,16 +1,20 @@
 //! `esker serve` as a process.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use super::common::command;
+use super::command;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-/// Ports of this machine that nobody has now.
+/// Ports of this machine that nobody has now. The system gives none of them to a connection, or to
+/// who listens at port 0: it could take such a one before its server does, or while that restarts.
 pub fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id() % 100 * 200;
+    let ports = (0..20_000).map(|_| (10_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16);
+    ports.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect()
 }
 
 /// A server.

@@ -2,9 +2,9 @@
 //! trips, pipes, exit codes.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, command, failed, fails, lines, ok, ok_with_input, run, run_with_input, spawn_piped, wait_for};
+use crate::common::{
+    Sandbox, command, failed, fails, lines, ok, ok_with_input, run, run_with_input, spawn_piped, wait_for,
+};
 use std::io::{Read, Write};
 use std::process::Stdio;
 

@@ -2,16 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-#[path = "common/served.rs"]
-mod served;
-
 #[cfg(target_os = "linux")]
-use common::command;
-use common::{Sandbox, fails};
+use crate::common::command;
 #[cfg(target_os = "linux")]
-use served::next_line;
-use served::{Served, ask, free_ports};
+use crate::common::served::next_line;
+use crate::common::served::{Served, ask, free_ports};
+use crate::common::{self, Sandbox, fails};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 #[cfg(target_os = "linux")]

@@ -3,13 +3,9 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
-mod common;
-#[path = "common/small_disk.rs"]
-mod small_disk;
-
-use common::{Sandbox, fails, ok, orderly_line, run, spawn_piped};
+use crate::common::small_disk::SmallDisk;
+use crate::common::{Sandbox, fails, ok, orderly_line, run, spawn_piped};
 use serde_json::Value;
-use small_disk::SmallDisk;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};

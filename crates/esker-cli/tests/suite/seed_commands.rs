@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
-mod common;
-
-use common::Sandbox;
+use crate::common::Sandbox;
 use esker_bench::flags::Given;
 use esker_bench::flags::config::Config;
 use std::process::{Command, Output};

@@ -3,12 +3,8 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
-mod common;
-#[path = "common/served.rs"]
-mod served;
-
-use common::{Sandbox, fails, ok};
-use served::{Served, ask, free_ports, next_line};
+use crate::common::served::{Served, ask, free_ports, next_line};
+use crate::common::{Sandbox, fails, ok};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

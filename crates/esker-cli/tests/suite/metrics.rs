@@ -1,9 +1,7 @@
 //! `esker stats` for machines and for people who watch.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, fails, ok};
+use crate::common::{Sandbox, fails, ok};
 use esker::{Db, METRICS, MetricKind, Options, PrometheusText, WriteOptions};
 use std::fs;
 

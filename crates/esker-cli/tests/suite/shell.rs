@@ -1,9 +1,7 @@
 //! The shell, from a pipe.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, failed, fails, ok, ok_with_input, run_with_input};
+use crate::common::{Sandbox, failed, fails, ok, ok_with_input, run_with_input};
 
 #[test]
 fn commands_run_one_after_the_other() {

@@ -2,6 +2,13 @@
 //! it.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[cfg(feature = "serve")]
+pub mod served;
+#[cfg(all(unix, feature = "bench"))]
+pub mod small_disk;
+#[cfg(feature = "import")]
+pub mod sources;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

@@ -1,9 +1,7 @@
 //! `esker repair`: what it says, and what is there afterwards.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, run};
+use crate::common::{self, Sandbox, failed, fails, files, lines, ok, ok_with_input, run};
 use std::fs;
 use std::path::Path;
 

@@ -1,6 +1,8 @@
 //! Damaged databases: every kind of file truncated, with flipped bits, missing, or of a newer
 //! format version.
 
+#![allow(clippy::unwrap_used)]
+
 use crate::common::{Sandbox, copy_directory, files, lines, ok, ok_with_input, orderly_line, run};
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,12 +2,8 @@
 //! and killed on the way; and what is no such database.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-#[path = "common/sources.rs"]
-mod sources;
-
-use common::{Sandbox, command, fails, ok};
-use sources::{ENGINES, pair, write};
+use crate::common::sources::{ENGINES, pair, write};
+use crate::common::{self, Sandbox, command, fails, ok};
 use std::path::Path;
 use std::process::Stdio;
 

@@ -1,9 +1,7 @@
 //! Benchmarks and studies that cannot run: one line each, and nothing on standard output.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Sandbox, orderly_line, run};
+use crate::common::{Sandbox, orderly_line, run};
 
 #[test]
 fn benchmarks_that_cannot_run() {

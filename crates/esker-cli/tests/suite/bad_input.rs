@@ -2,11 +2,9 @@
 //! a panic, and nothing else harmed.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-#[cfg(unix)]
-mod damage;
-
-use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, run, run_with_input, spawn_piped, wait_for};
+use crate::common::{
+    self, Sandbox, failed, fails, files, lines, ok, ok_with_input, run, run_with_input, spawn_piped, wait_for,
+};
 use std::fs;
 use std::io::Write;
 use std::path::Path;

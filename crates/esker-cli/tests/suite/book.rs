@@ -4,12 +4,9 @@
 //! A command whose shown output ends with a line `esker: ...` fails; every other one succeeds.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common::Sandbox;
 #[cfg(feature = "import")]
-#[path = "common/sources.rs"]
-mod sources;
-
-use common::Sandbox;
+use crate::common::sources;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
