@@ -29,7 +29,7 @@ fn dying_child() {
 
 fn crash(name: &str, base: &Path) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "recovery::dying_child"])
+        .args(["--exact", "workloads::recovery::dying_child"])
         .env(CHILD, format!("{name}:{}", base.display()))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

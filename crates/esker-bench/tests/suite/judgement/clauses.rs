@@ -1,8 +1,8 @@
 //! A claim of several clauses is not held by those that happen to be measured, and none of them by
 //! a point alone.
 
-use crate::of;
-use crate::synthetic::{self, Builder, Place, World};
+use super::of;
+use super::synthetic::{self, Builder, Place, World};
 use esker_bench::judgement::Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere};
 use esker_bench::judgement::{Judgement, judge};
 use esker_bench::record::Record;

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod markup;
-mod synthetic;
+pub mod markup;
+pub mod synthetic;
 
 use esker_bench::engine::ENGINES;
 use esker_bench::record::{Record, Run};

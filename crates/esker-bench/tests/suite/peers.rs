@@ -339,7 +339,7 @@ fn dying_child() {
 fn survives_its_process(kind: &EngineKind, directory: &Path) {
     std::fs::create_dir_all(directory).unwrap();
     let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "dying_child"])
+        .args(["--exact", "peers::dying_child"])
         .env(CHILD, format!("{}:{}", kind.name, directory.display()))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())

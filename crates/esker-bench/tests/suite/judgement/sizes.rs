@@ -1,7 +1,7 @@
 //! Figures of different sizes are never set against each other.
 
-use crate::of;
-use crate::synthetic::{self, World};
+use super::of;
+use super::synthetic::{self, World};
 use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::{Judgement, judge};
 use esker_bench::sweep::grid::{Finished, StudyRun};

@@ -1,7 +1,7 @@
 //! What failed or contradicts itself is not judged; other broken rules stand in the sentence.
 
-use crate::of;
-use crate::synthetic::{self, World};
+use super::of;
+use super::synthetic::{self, World};
 use esker_bench::engine::Durability;
 use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::judge;

@@ -5,11 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
-#[path = "../report_html/synthetic.rs"]
-mod scoreboard;
-#[path = "../study_report/synthetic.rs"]
-mod studies;
 
+use crate::report_html::synthetic as scoreboard;
+use crate::study_report::synthetic as studies;
 use client::{Browser, base64, find};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

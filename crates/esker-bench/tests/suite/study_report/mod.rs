@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../report_html/markup.rs"]
-mod markup;
-mod synthetic;
+pub mod synthetic;
 
+use crate::report_html::markup::{self, check, text};
 use esker_bench::published::DATA;
 use esker_bench::record::Record;
 use esker_bench::report::study::{load_runs, render_csv, render_html, render_markdown, report_with};
 use esker_bench::sweep::grid::{Finished, Plan, RunDirectory, StudyRun};
-use markup::{check, text};
 use std::path::Path;
 
 fn report(arguments: &[&str]) -> (i32, String) {
