@@ -1,4 +1,5 @@
-//! The study of counters: its cells have the published flags, and it runs.
+//! The study of counters: its cells have the published flags, and it runs. A program of its own,
+//! because one of the rules of comparison is about the memory of the process.
 
 #![allow(clippy::unwrap_used)]
 

@@ -188,7 +188,7 @@ impl KeyLocks {
 mod tests {
     use super::*;
 
-    // What operators make of values, each engine shows (`tests/peers.rs`).
+    // What operators make of values, each engine shows (`tests/suite/peers.rs`).
     #[test]
     fn a_counter_has_eight_bytes() {
         for (existing, operand) in [(&b"abc"[..], &[0; 8][..]), (b"12345678", b"abc")] {

@@ -8,6 +8,7 @@ use crate::cluster::{Address, Call, ClusterConfig, CommandList, Fault, Node, Pay
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -17,9 +18,13 @@ struct Cluster {
     directory: TempDir,
 }
 
+/// Ports of this machine that nobody has now. The system gives none of them to a connection, or to
+/// who listens at port 0: it could take such a one before its server does, or while that restarts.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id() % 100 * 200;
+    let ports = (0..20_000).map(|_| (10_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16);
+    ports.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect()
 }
 
 /// Asks again until something is so.

@@ -91,11 +91,11 @@ pub const SLEEPING_TESTS: [&str; 24] = [
     "crates/esker-raft/src/tests/world.rs",
     // `wait_until`, and loops like it: looking again after a while.
     "crates/esker-bench/src/watch.rs",
-    "crates/esker-bench/tests/bench_core.rs",
-    "crates/esker-bench/tests/browser/client.rs",
-    "crates/esker-cli/tests/common/mod.rs",
+    "crates/esker-bench/tests/suite/bench_core.rs",
+    "crates/esker-bench/tests/suite/browser/client.rs",
+    "crates/esker-cli/tests/suite/common/mod.rs",
     "crates/esker-server/src/server/cluster_tests.rs",
-    "crates/esker-server/tests/support/mod.rs",
+    "crates/esker-server/tests/suite/support/mod.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/operations/common.rs",
     "crates/esker/tests/memory_budget.rs",
@@ -104,7 +104,7 @@ pub const SLEEPING_TESTS: [&str; 24] = [
     "crates/esker/tests/operations/events.rs",
     "crates/esker/tests/operations/log_space.rs",
     // Something happens in the middle of something else, as a rule; either order is right.
-    "crates/esker-bench/tests/children.rs",
+    "crates/esker-bench/tests/suite/children.rs",
     "crates/esker/tests/history/closing.rs",
     "crates/esker/tests/history/compaction.rs",
     "crates/esker/tests/operations/large_accidents.rs",
@@ -113,8 +113,8 @@ pub const SLEEPING_TESTS: [&str; 24] = [
     "crates/esker/tests/history/readers.rs",
     // At least so long was waited, or something took.
     "crates/esker-bench/src/expiries.rs",
-    "crates/esker-bench/tests/workloads/altered.rs",
-    "crates/esker-bench/tests/workloads/recovery.rs",
+    "crates/esker-bench/tests/suite/workloads/altered.rs",
+    "crates/esker-bench/tests/suite/workloads/recovery.rs",
     "crates/esker-opentelemetry/tests/observed.rs",
     "crates/esker/src/base/stall_stats.rs",
     "crates/esker/src/db/write_controller/delay.rs",
@@ -128,7 +128,7 @@ pub const TIMED_TESTS: [&str; 17] = [
     // The limit only turns a wait for ever into a failure: 300 s.
     "crates/esker-bench/src/process.rs",
     "crates/esker-bench/src/watch.rs",
-    "crates/esker-bench/tests/browser/client.rs",
+    "crates/esker-bench/tests/suite/browser/client.rs",
     // It measures, and nothing depends on what it finds.
     "crates/esker-raft/examples/group_commit.rs",
     "crates/esker/benches/conditional.rs",
@@ -141,7 +141,7 @@ pub const TIMED_TESTS: [&str; 17] = [
     // So long at least, and until something was seen; 300 s at most.
     "crates/esker/tests/history/readers.rs",
     // At least so long was waited, or something took.
-    "crates/esker-bench/tests/workloads/altered.rs",
+    "crates/esker-bench/tests/suite/workloads/altered.rs",
     "crates/esker/tests/operations/styles.rs",
     // Printed only.
     "crates/esker/src/table/tests/speed.rs",
