@@ -93,6 +93,25 @@ impl History {
         (ended, open - count(|event| matches!(event, Event::Refused { .. })))
     }
 
+    /// How many uses that ended began while another one was under way that ended too: what one
+    /// after the other does says nothing of an order.
+    pub fn overlaps(&self) -> u64 {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: BTreeMap<Call, bool> = events.iter().filter_map(Event::end).collect();
+        let (mut under_way, mut overlaps) = (0u64, 0);
+        for event in events.iter() {
+            match event {
+                Event::Begun { call, .. } if ended.get(call) == Some(&true) => {
+                    overlaps += u64::from(under_way > 0);
+                    under_way += 1;
+                }
+                Event::Ended { .. } => under_way -= 1,
+                Event::Begun { .. } | Event::Refused { .. } => {}
+            }
+        }
+        overlaps
+    }
+
     /// Looks for an order of all uses.
     pub fn check(&self) -> Verdict {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -184,6 +203,22 @@ mod tests {
             assert_eq!(history.check(), Verdict::Linearizable);
             assert_eq!(history.counts(), (1, 1));
         }
+    }
+
+    #[test]
+    fn uses_within_others_are_counted() {
+        let history = counter();
+        // One of which nothing is known, and one that is refused, are within no other one.
+        history.begin(1, Use::Add(5));
+        let refused = history.begin(2, Use::Add(5));
+        let first = history.begin(3, Use::Add(1));
+        history.refuse(refused);
+        let second = history.begin(4, Use::Add(1));
+        history.end(first, Found::Value(Some(1)));
+        history.end(second, Found::Value(Some(2)));
+        let third = history.begin(3, Use::Add(1));
+        history.end(third, Found::Value(Some(3)));
+        assert_eq!(history.overlaps(), 1);
     }
 
     #[test]

@@ -215,16 +215,18 @@ impl Worker {
         };
         let arguments = arguments(history.key(), history.object(), &what);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let number = self.number;
+        let (number, begun_ms) = (self.number, self.now_ms());
         let Some(client) = self.client() else { return false };
         let call = history.begin(number, what.clone());
         let outcome = client.call(&arguments);
         let totals = &self.shared.totals;
         match outcome {
             Outcome::Done(frame) => {
-                // A clock that is ahead makes a lease end early: as if it was read later.
-                let read_ms = self.now_ms() + self.shared.most_ahead_ms.load(Ordering::Relaxed);
-                match found(history.object(), &what, &frame, read_ms) {
+                // A clock that is ahead makes a lease end early, as if it was read later, and those
+                // that are behind it make later ones end late.
+                let ahead_ms = self.shared.most_ahead_ms.load(Ordering::Relaxed);
+                let times = (begun_ms.saturating_sub(ahead_ms), self.now_ms() + ahead_ms);
+                match found(history.object(), &what, &frame, times) {
                     Some(found) => {
                         history.end(call, found);
                         totals.done.fetch_add(1, Ordering::Relaxed);
@@ -274,7 +276,7 @@ fn arguments(key: &str, object: &Object, what: &Use) -> Vec<String> {
 }
 
 /// What the reply to a use says; nothing if it is none that there can be.
-fn found(object: &Object, what: &Use, frame: &OwnedFrame, read_ms: u64) -> Option<Found> {
+fn found(object: &Object, what: &Use, frame: &OwnedFrame, (begun_ms, read_ms): (u64, u64)) -> Option<Found> {
     let value = || match frame {
         OwnedFrame::Null => Some(None),
         frame => text(frame)?.parse::<u64>().ok().map(Some),
@@ -288,7 +290,7 @@ fn found(object: &Object, what: &Use, frame: &OwnedFrame, read_ms: u64) -> Optio
                 let members = texts(frame)?.iter().map(|text| text.parse().ok()).collect::<Option<_>>();
                 members.map(Found::Members)
             }
-            Object::Lease(_) => value().map(|value| Found::Lease { value, read_ms }),
+            Object::Lease(_) => value().map(|value| Found::Lease { value, begun_ms, read_ms }),
             Object::Register(_) | Object::Counter(_) => value().map(Found::Value),
         },
     }

@@ -1,7 +1,7 @@
 //! The command: one run for each seed, and the sums of all.
 
 use crate::cluster::Cluster;
-use crate::history::Verdict;
+use crate::history::{History, Verdict};
 use crate::load::Load;
 use crate::machine::Abilities;
 use crate::node::{Site, logs};
@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Check clusters of real processes under faults
@@ -54,6 +55,13 @@ struct Arguments {
 
 /// The file in the directory of a run with its faults.
 const SCHEDULE: &str = "schedule.jsonl";
+
+/// How many uses there are at least for each fault that end, and how many of them within another
+/// one. A cluster that refuses everything violates nothing.
+const LEAST_USES: u64 = 10;
+const LEAST_OVERLAPS: u64 = 1;
+/// The name of their count.
+const OVERLAPS: &str = "uses within another one";
 
 /// What a run has shown.
 struct Shown {
@@ -119,19 +127,15 @@ impl Arguments {
         }
         let mut counts = faults.end()?;
         let histories = load.finish()?;
-        let (mut violations, mut add) = (Vec::new(), |what, count| *counts.entry(what).or_default() += count);
-        for history in &histories {
-            add("histories", 1);
-            match history.check() {
-                Verdict::Linearizable => add("linearizable histories", 1),
-                Verdict::Undecided => add("undecided histories", 1),
-                Verdict::Violated(what) => violations.push(what),
-            }
-        }
+        let mut violations = judge(&histories, &mut counts);
         let totals = load.totals();
+        let (ended, overlaps) = (totals.done.load(Ordering::Relaxed), counts[OVERLAPS]);
+        let faults = schedule.as_ref().map_or(self.faults, |schedule| schedule.faults.len()) as u64;
+        violations.extend(too_little(faults, ended, overlaps));
+        let mut add = |what, count| *counts.entry(what).or_default() += count;
         add("clusters", 1);
         add(if nodes == 5 { "clusters of five" } else { "clusters of three" }, u64::from(matches!(nodes, 3 | 5)));
-        add("uses that ended", totals.done.load(Ordering::Relaxed));
+        add("uses that ended", ended);
         add("uses of which nothing is known", totals.unknown.load(Ordering::Relaxed));
         add("uses that were refused", totals.refused.load(Ordering::Relaxed));
         let packets = cluster.packets();
@@ -146,6 +150,34 @@ impl Arguments {
         }
         Ok(Shown { counts, violations })
     }
+}
+
+/// What is wrong if so little was done that it shows nothing.
+fn too_little(faults: u64, ended: u64, overlaps: u64) -> Option<String> {
+    let shows = ended >= faults * LEAST_USES && overlaps >= faults * LEAST_OVERLAPS;
+    let done = || format!("{ended} uses ended, {overlaps} of them within another one");
+    (!shows).then(|| format!("{}: that shows nothing for {faults} faults", done()))
+}
+
+/// Checks the histories, and counts; what is wrong.
+fn judge(histories: &[Arc<History>], counts: &mut Counts) -> Vec<String> {
+    let (mut violations, mut undecided) = (Vec::new(), 0);
+    let mut add = |what, count| *counts.entry(what).or_default() += count;
+    add(OVERLAPS, 0);
+    for history in histories {
+        add("histories", 1);
+        add(OVERLAPS, history.overlaps());
+        match history.check() {
+            Verdict::Linearizable => add("linearizable histories", 1),
+            Verdict::Undecided => undecided += 1,
+            Verdict::Violated(what) => violations.push(what),
+        }
+    }
+    add("undecided histories", undecided);
+    if undecided * 10 > histories.len() as u64 {
+        violations.push(format!("{undecided} of {} histories are undecided", histories.len()));
+    }
+    violations
 }
 
 /// Runs the command.
@@ -186,4 +218,31 @@ pub fn main() -> ExitCode {
     }
     println!("these seeds failed: {failed:?}; repeat one with --seed N");
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::specification::{Found, Object, Use};
+
+    #[test]
+    fn a_run_in_which_little_was_done_is_no_good_one() {
+        assert_eq!(too_little(10, 100, 10), None);
+        assert!(too_little(10, 99, 10).is_some() && too_little(10, 100, 9).is_some());
+    }
+
+    #[test]
+    fn violations_are_told_and_histories_counted() {
+        let history = |value| {
+            let history = History::new("counter".into(), Object::Counter(0));
+            let call = history.begin(1, Use::Add(1));
+            history.end(call, Found::Value(Some(value)));
+            Arc::new(history)
+        };
+        let mut counts = Counts::new();
+        let violations = judge(&[history(1), history(2)], &mut counts);
+        assert!(violations.len() == 1 && violations[0].contains("Value(Some(2))"), "{violations:?}");
+        let expected = [("histories", 2), ("linearizable histories", 1), ("undecided histories", 0), (OVERLAPS, 0)];
+        assert_eq!(counts, Counts::from(expected));
+    }
 }

@@ -48,11 +48,15 @@ pub enum Found {
     Changed(bool),
     /// The members of a set.
     Members(BTreeSet<u8>),
-    /// The value of a lease, read before that time of the clients.
-    Lease { value: Option<u64>, read_ms: u64 },
+    /// The value of a lease, read between these times of the clients.
+    Lease { value: Option<u64>, begun_ms: u64, read_ms: u64 },
     /// A reply that there cannot be.
     Nonsense(String),
 }
+
+/// How much later a lease may be seen than it has to be. A grant whose client waits no more is done
+/// within seconds or never, and a leader notices an expiry soon.
+const MOST_LATE_MS: u64 = 30_000;
 
 /// The steps after which a check gives up: histories are short, and one that is linearizable takes
 /// some thousands.
@@ -107,12 +111,14 @@ impl SequentialSpec for Object {
         }
     }
 
-    /// A lease is gone from some moment on, which is not before it may be.
+    /// A lease is gone from some moment on, which is not before it may be, and comes.
     fn is_valid_step(&mut self, what: &Use, found: &Found) -> bool {
-        if let (Object::Lease(lease), Found::Lease { value, read_ms }) = (&mut *self, found) {
+        if let (Object::Lease(lease), Found::Lease { value, begun_ms, read_ms }) = (&mut *self, found) {
             count_step();
             return match (*lease, value) {
-                (Some((here, _)), Some(value)) => here == *value,
+                (Some((here, not_before_ms)), Some(value)) => {
+                    here == *value && *begun_ms <= not_before_ms.saturating_add(MOST_LATE_MS)
+                }
                 (Some((_, not_before_ms)), None) => {
                     *lease = None;
                     *read_ms >= not_before_ms
@@ -131,7 +137,7 @@ mod tests {
     const GRANT: Use = Use::Grant { value: 7, ttl_ms: 100, not_before_ms: 1_100 };
 
     fn found(value: Option<u64>, read_ms: u64) -> Found {
-        Found::Lease { value, read_ms }
+        Found::Lease { value, begun_ms: read_ms, read_ms }
     }
 
     fn valid(steps: &[(Use, Found)]) -> bool {
@@ -147,6 +153,7 @@ mod tests {
         let back = [(GRANT, Found::Done), (Use::Read, found(None, 1_100)), (Use::Read, found(Some(7), 1_200))];
         assert!(!valid(&back), "it came back");
         assert!(!valid(&[(GRANT, Found::Done), (Use::Read, found(Some(8), 1_000))]), "another value");
+        assert!(!valid(&[(GRANT, Found::Done), (Use::Read, found(Some(7), 31_101))]), "it does not end");
     }
 
     #[test]

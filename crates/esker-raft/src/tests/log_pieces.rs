@@ -69,7 +69,7 @@ fn no_more_than_a_piece_of_what_is_applied_is_held() {
         RaftStateMachine::<TypeConfig>::apply(&mut machine, entries).await.unwrap();
         assert_eq!(machine.database().applied().0, Some(log_id(1, 31)));
         assert_eq!(held.load(Ordering::Relaxed), 0);
-        assert!(most >= PAYLOAD_BYTES && most <= READ_BYTES, "{most} bytes were held, a piece has {READ_BYTES}");
+        assert!((PAYLOAD_BYTES..=READ_BYTES).contains(&most), "{most} bytes were held, a piece has {READ_BYTES}");
     });
 }
 

@@ -36,7 +36,7 @@ mod transport;
 pub use address::Address;
 pub use config::{ClusterConfig, ClusterTlsFiles, Followers};
 pub use messages::MemberChange;
-pub use node::Node;
+pub use node::{LogSession, Node};
 pub use notices::Place;
 pub use payload::{Answer, Call, CommandList, Guard, Payload, Waits};
 #[cfg(test)]

@@ -33,6 +33,13 @@ pub struct LogSession {
     pub next: u64,
 }
 
+impl LogSession {
+    /// The session when that request was sent.
+    pub fn after_request(self) -> LogSession {
+        LogSession { next: self.next + 1, ..self }
+    }
+}
+
 /// The node that leads, as this one knows it.
 #[derive(Clone, Debug)]
 pub struct Leader {

@@ -1,5 +1,6 @@
 //! Faults that tests plant, to see that they are noticed. Outside of tests there is none.
 
+use esker_raft::Request;
 #[cfg(test)]
 use std::collections::BTreeSet;
 #[cfg(test)]
@@ -19,6 +20,8 @@ pub enum Fault {
     EarlyAnswer = 4,
     /// A request that is repeated has no session.
     NoSessions = 5,
+    /// A write that is uncertain stays so.
+    Unsettled = 6,
 }
 
 /// The faults of one node, and of its lines to others.
@@ -32,6 +35,8 @@ pub struct Planted {
     cut: parking_lot::Mutex<BTreeSet<String>>,
     #[cfg(test)]
     lost_answers: AtomicU64,
+    #[cfg(test)]
+    held: parking_lot::Mutex<Option<Vec<Request>>>,
 }
 
 #[cfg(not(test))]
@@ -55,6 +60,11 @@ impl Planted {
     pub fn loses_answer(&self) -> bool {
         false
     }
+
+    /// Whether the request comes later.
+    pub fn holds(&self, _request: &Request) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +83,27 @@ impl Planted {
 
     pub fn loses_answer(&self) -> bool {
         self.lost_answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Keeps a request of a session, if such are held.
+    pub fn holds(&self, request: &Request) -> bool {
+        match (&mut *self.held.lock(), request) {
+            (Some(held), Request::ApplyOnce { .. }) => {
+                held.push(request.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Holds requests that come for the log from now on.
+    pub fn hold(&self) {
+        *self.held.lock() = Some(Vec::new());
+    }
+
+    /// Holds no more; those that were held.
+    pub fn release(&self) -> Vec<Request> {
+        self.held.lock().take().unwrap_or_default()
     }
 
     /// Gives the node that fault, and a clock that is ahead.

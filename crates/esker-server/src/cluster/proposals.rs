@@ -2,7 +2,7 @@
 
 use super::messages::{Message, Proposed, payload_bytes, transfer_time};
 use super::node::{LogSession, Node, now_ms};
-use super::payload::{Answer, MOST_PAYLOAD_BYTES, Payload};
+use super::payload::{Answer, CommandList, MOST_PAYLOAD_BYTES, Payload};
 use super::peers::CallError;
 use super::planted::Fault;
 use crate::protocol::Reply as ClientReply;
@@ -45,7 +45,8 @@ impl fmt::Display for ProposeError {
                 f.write_str("CLUSTERDOWN no leader has a majority of the nodes; nothing was done, so try again")
             }
             ProposeError::Uncertain(why) => {
-                write!(f, "UNCERTAIN whether the command was, or will be, done: {why}; read before it is repeated")
+                let advice = "read on this connection before it is repeated";
+                write!(f, "UNCERTAIN whether the command was, or will be, done: {why}; {advice}")
             }
             ProposeError::Failed(why) => write!(f, "ERR {why}"),
             ProposeError::Refused(why) => write!(f, "ERR the replicas refuse the command: {why}"),
@@ -61,6 +62,9 @@ impl Node {
 
     /// Puts a request into the log if this node leads.
     pub async fn propose_here(&self, request: Request) -> Proposed {
+        if self.planted.holds(&request) {
+            return Proposed::Unknown("it is on its way".into());
+        }
         let command = Command { time_ms: now_ms(), request };
         let is_early = self.planted.has(Fault::EarlyAnswer) && self.leader().is_some_and(|leader| leader.is_here);
         if is_early && matches!(command.request, Request::ApplyOnce { .. }) {
@@ -148,9 +152,16 @@ impl Node {
     /// with the number that it had. The index of an entry from which on the state has it, and the
     /// answer.
     ///
+    /// `doubt` is settled first, and is the session of the payload where that is uncertain.
+    ///
     /// # Errors
     /// [`ProposeError`].
-    pub async fn write(&self, payload: &Payload) -> Result<(u64, Answer), ProposeError> {
+    pub async fn write(
+        &self,
+        payload: &Payload,
+        doubt: &mut Option<LogSession>,
+    ) -> Result<(u64, Answer), ProposeError> {
+        self.settle(doubt).await?;
         let payload = payload.to_bytes().map_err(ProposeError::Refused)?;
         if payload.len() > MOST_PAYLOAD_BYTES {
             let why = format!("its {} bytes are more than {MOST_PAYLOAD_BYTES}; send it in parts", payload.len());
@@ -180,14 +191,48 @@ impl Node {
                 Proposed::Refused(_) | Proposed::NotLeader => {}
                 Proposed::Unknown(why) => unknown = Some(why),
             }
-            give_up_at(deadline, unknown.as_ref())?;
+            if let Err(error) = give_up_at(deadline, unknown.as_ref()) {
+                match error {
+                    ProposeError::Uncertain(_) => *doubt = Some(session.after_request()),
+                    // No leader has the request.
+                    _ => self.sessions.lock().push(session),
+                }
+                return Err(error);
+            }
             sleep(PAUSE).await;
         }
     }
 
+    /// Returns when the request that was given up as uncertain is done, or never will be: behind a
+    /// request of its session with a greater number, which does nothing, it is not applied any
+    /// more. The index of the entry of that request; 0 without a doubt.
+    ///
+    /// # Errors
+    /// `NoLeader`; the doubt stays.
+    pub async fn settle(&self, doubt: &mut Option<LogSession>) -> Result<u64, ProposeError> {
+        let Some(session) = *doubt else { return Ok(0) };
+        if self.planted.has(Fault::Unsettled) {
+            *doubt = None;
+            return Ok(0);
+        }
+        let databases = u32::try_from(self.databases).unwrap_or(u32::MAX);
+        let (is_transaction, guards, calls) = (false, Vec::new(), Vec::new());
+        let nothing = CommandList { databases, seed: self.seed(), is_transaction, guards, calls };
+        let nothing = Payload::Commands(nothing).to_bytes().map_err(ProposeError::Failed)?;
+        // What comes behind it is what has no leader: nothing of that was sent.
+        let settled = self.propose(&request_of(session, nothing)).await.map_err(|_| ProposeError::NoLeader);
+        let (index, reply) = settled?;
+        *doubt = None;
+        // A session that has ended takes no request any more, and so not the one in doubt.
+        if reply != Reply::UnknownSession {
+            self.sessions.lock().push(session.after_request());
+        }
+        Ok(index)
+    }
+
     /// The answer in the reply. The session is free for another request.
     fn done(&self, session: LogSession, reply: Reply) -> Result<Answer, ProposeError> {
-        let free = LogSession { next: session.next + 1, ..session };
+        let free = session.after_request();
         match reply {
             Reply::Applied(answer) => {
                 self.sessions.lock().push(free);

@@ -93,18 +93,125 @@ fn ones(value: &[u8], first: i64, last: i64) -> i64 {
         return 0;
     }
     let (first, last) = (first as usize, last as usize);
-    let within = |byte: usize| {
-        let low = if byte == first / 8 { 0xff >> (first % 8) } else { 0xff };
-        let high = if byte == last / 8 { 0xff << (7 - last % 8) } else { 0xff };
-        low & high as u8
-    };
     let bytes = value.iter().enumerate().skip(first / 8).take(last / 8 - first / 8 + 1);
-    bytes.map(|(place, byte)| i64::from((byte & within(place)).count_ones())).sum()
+    bytes.map(|(place, byte)| i64::from((byte & within(first, last, place)).count_ones())).sum()
+}
+
+/// The bits of a byte that are among those from `first` to `last`.
+fn within(first: usize, last: usize, byte: usize) -> u8 {
+    let low = if byte == first / 8 { 0xff_u8 >> (first % 8) } else { 0xff };
+    let high = if byte == last / 8 { 0xff_u8 << (7 - last % 8) } else { 0xff };
+    low & high
+}
+
+/// BITPOS key 0 | 1 [start [end [BYTE | BIT]]]
+pub fn bitpos(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
+    let is_set = match integer(&arguments[2])? {
+        0 => false,
+        1 => true,
+        _ => return Failure::refused("ERR The bit argument must be 1 or 0."),
+    };
+    let entry = context.string(&arguments[1])?;
+    if entry.is_none() {
+        // Zeros without end, whatever the range is.
+        return Ok(Reply::Integer(if is_set { -1 } else { 0 }));
+    }
+    let value = value_of(entry.as_ref());
+    let (start, end, is_bits) = match &arguments[3..] {
+        [] => (0, None, false),
+        [start] => (integer(start)?, None, false),
+        [start, end] => (integer(start)?, Some(integer(end)?), false),
+        [start, end, unit] => {
+            let start = integer(start)?;
+            if !is(unit, "BYTE") && !is(unit, "BIT") {
+                return syntax();
+            }
+            (start, Some(integer(end)?), is(unit, "BIT"))
+        }
+        _ => return syntax(),
+    };
+    let length = value.len() as i64 * if is_bits { 8 } else { 1 };
+    let from = |index: i64| if index < 0 { index.saturating_add(length).max(0) } else { index };
+    let (first, last) = (from(start), end.map_or(length - 1, |end| from(end).min(length - 1)));
+    if first > last {
+        return Ok(Reply::Integer(-1));
+    }
+    let (first, last) = if is_bits { (first, last) } else { (first * 8, last * 8 + 7) };
+    // Without an end zeros follow.
+    let otherwise = if is_set || end.is_some() { -1 } else { value.len() as i64 * 8 };
+    Ok(Reply::Integer(first_bit(value, is_set, first as usize, last as usize).unwrap_or(otherwise)))
+}
+
+/// The place of the first one of these bits that is so.
+fn first_bit(value: &[u8], is_set: bool, first: usize, last: usize) -> Option<i64> {
+    (first / 8..=last / 8).find_map(|place| {
+        let wanted = if is_set { value[place] } else { !value[place] } & within(first, last, place);
+        (wanted != 0).then(|| place as i64 * 8 + i64::from(wanted.leading_zeros()))
+    })
+}
+
+/// BITOP AND | OR | XOR | NOT target key...
+pub fn bitop(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
+    let (operation, target, keys) = (&arguments[1], &arguments[2], &arguments[3..]);
+    let combine: fn(u8, u8) -> u8 = match operation {
+        word if is(word, "AND") => |left, right| left & right,
+        word if is(word, "OR") => |left, right| left | right,
+        word if is(word, "XOR") => |left, right| left ^ right,
+        // Of a string and ones.
+        word if is(word, "NOT") => |left, right| !left & right,
+        _ => return syntax(),
+    };
+    let is_not = is(operation, "NOT");
+    if is_not && keys.len() != 1 {
+        return Failure::refused("ERR BITOP NOT must be called with a single source key.");
+    }
+    let mut result: Option<Vec<u8>> = None;
+    for key in keys {
+        let entry = context.string(key)?;
+        let value = value_of(entry.as_ref());
+        result = Some(match result {
+            None => value.to_vec(),
+            Some(mut result) => {
+                result.resize(result.len().max(value.len()), 0);
+                // A shorter string goes on with zeros.
+                let bytes = value.iter().copied().chain(std::iter::repeat(0));
+                result.iter_mut().zip(bytes).for_each(|(left, right)| *left = combine(*left, right));
+                result
+            }
+        });
+    }
+    let mut result = result.unwrap_or_default();
+    if is_not {
+        result.iter_mut().for_each(|byte| *byte = combine(*byte, 0xff));
+    }
+    let old = context.entry(target)?;
+    match &old {
+        Some(old) if result.is_empty() => context.delete(target, old)?,
+        None if result.is_empty() => {}
+        _ => context.set_string(target, &[&result], None, old.as_ref())?,
+    }
+    Ok(Reply::count(result.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_bit_of_parts() {
+        let value = [0b0000_0000, 0b0001_1111, 0xff];
+        for (is_set, first, last, place) in [
+            (true, 0, 23, Some(11)),
+            (true, 0, 10, None),
+            (true, 14, 14, Some(14)),
+            (false, 11, 23, None),
+            (false, 9, 23, Some(9)),
+            (false, 16, 23, None),
+            (true, 7, 16, Some(11)),
+        ] {
+            assert_eq!(first_bit(&value, is_set, first, last), place, "{is_set} {first} {last}");
+        }
+    }
 
     #[test]
     fn ones_of_parts() {

@@ -10,6 +10,7 @@ mod descriptions;
 mod expiry;
 mod hashes;
 mod keys;
+mod lcs;
 mod lists;
 mod scan;
 mod sets;

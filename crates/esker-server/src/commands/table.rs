@@ -1,7 +1,7 @@
 //! The table of commands: name, arity, flags, keys and function of each.
 
 use super::arguments::accepts;
-use super::{bits, expiry, hashes, keys, lists, scan, sets, sorted_algebra, sorted_ranges, sorted_sets, strings};
+use super::{bits, expiry, hashes, keys, lcs, lists, scan, sets, sorted_algebra, sorted_ranges, sorted_sets, strings};
 use crate::protocol::parse_integer;
 use crate::store::{Context, Outcome};
 use Handler::{Connection, Data};
@@ -98,6 +98,8 @@ pub const COMMANDS: [Command; COUNT] = [
     row("auth", -2, NO_AUTH, (0, 0, 0), Connection),
     row("bgsave", -1, 0, (0, 0, 0), Connection),
     row("bitcount", -2, READ, (1, 1, 1), Data(bits::bitcount)),
+    row("bitop", -4, WRITE, (2, -1, 1), Data(bits::bitop)),
+    row("bitpos", -3, READ, (1, 1, 1), Data(bits::bitpos)),
     row("blmove", 6, WRITE | BLOCKING, (1, 2, 1), Data(lists::blmove)),
     row("blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, (0, 0, 0), Data(lists::blmpop)),
     row("blpop", -3, WRITE | BLOCKING, (1, -2, 1), Data(lists::blpop)),
@@ -154,6 +156,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("info", -1, 0, (0, 0, 0), Connection),
     row("keys", 2, READ, (0, 0, 0), Data(scan::keys)),
     row("lastsave", 1, 0, (0, 0, 0), Connection),
+    row("lcs", -3, READ, (1, 2, 1), Data(lcs::lcs)),
     row("lindex", 3, READ, (1, 1, 1), Data(lists::lindex)),
     row("linsert", 5, WRITE, (1, 1, 1), Data(lists::linsert)),
     row("llen", 2, READ, (1, 1, 1), Data(lists::llen)),
@@ -262,7 +265,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("zunionstore", -4, WRITE | MOVABLE_KEYS, (1, 1, 1), Data(sorted_algebra::zunionstore)),
 ];
 
-const COUNT: usize = 166;
+const COUNT: usize = 169;
 
 #[cfg(test)]
 mod tests {

@@ -55,7 +55,7 @@ fn port_of(member: &Member) -> Reply {
 }
 
 /// CLUSTER subcommand
-pub async fn cluster(session: &Session, node: &Arc<Node>, arguments: &[Bytes]) -> Reply {
+pub async fn cluster(session: &mut Session, node: &Arc<Node>, arguments: &[Bytes]) -> Reply {
     let given = String::from_utf8_lossy(&arguments[1]).into_owned();
     match (given.to_lowercase().as_str(), &arguments[2..]) {
         ("info", []) => information(node),
@@ -171,12 +171,16 @@ fn replicas(node: &Node) -> Reply {
 }
 
 /// CLUSTER COUNTKEYSINSLOT slot
-async fn count_keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8]) -> Reply {
+async fn count_keys_in_slot(session: &mut Session, node: &Arc<Node>, slot: &[u8]) -> Reply {
     let Some(slot) = parse_integer(slot) else { return Reply::error(NO_INTEGER) };
     let Some(slot) = u16::try_from(slot).ok().filter(|&slot| slot < SLOTS) else {
         return Reply::error("ERR Invalid slot");
     };
-    let counted = fold_keys(&session.shared, node, session.as_of(), 0u64, move |count, key| {
+    let as_of = match session.as_of(node).await {
+        Ok(as_of) => as_of,
+        Err(error) => return error.reply(),
+    };
+    let counted = fold_keys(&session.shared, node, as_of, 0u64, move |count, key| {
         *count += u64::from(slot_of(key) == slot);
         true
     });
@@ -184,7 +188,7 @@ async fn count_keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8]) ->
 }
 
 /// CLUSTER GETKEYSINSLOT slot count
-async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], most: &[u8]) -> Reply {
+async fn keys_in_slot(session: &mut Session, node: &Arc<Node>, slot: &[u8], most: &[u8]) -> Reply {
     let (Some(slot), Some(most)) = (parse_integer(slot), parse_integer(most)) else {
         return Reply::error(NO_INTEGER);
     };
@@ -195,7 +199,11 @@ async fn keys_in_slot(session: &Session, node: &Arc<Node>, slot: &[u8], most: &[
     if most == 0 {
         return Reply::Array(Vec::new());
     }
-    let found = fold_keys(&session.shared, node, session.as_of(), Vec::new(), move |found, key| {
+    let as_of = match session.as_of(node).await {
+        Ok(as_of) => as_of,
+        Err(error) => return error.reply(),
+    };
+    let found = fold_keys(&session.shared, node, as_of, Vec::new(), move |found, key| {
         if slot_of(key) == slot {
             found.push(Reply::bulk(key));
         }

@@ -264,7 +264,7 @@ impl Jobs {
         let executed = if writes {
             self.write(session, list(&self.node, calls, false)).await.map(|written| (written.replies, written.rest))
         } else {
-            read(&self.shared, &self.node, session.as_of(), calls, OUTPUT_BYTES).await
+            self.read(session, calls, OUTPUT_BYTES).await
         };
         match executed {
             Ok((replies, rest)) => {
@@ -275,9 +275,19 @@ impl Jobs {
         }
     }
 
+    async fn read(
+        &self,
+        session: &mut Session,
+        calls: Vec<Call>,
+        most_bytes: usize,
+    ) -> Result<(Vec<Reply>, Vec<Call>), ProposeError> {
+        let as_of = session.as_of(&self.node).await?;
+        read(&self.shared, &self.node, as_of, calls, most_bytes).await
+    }
+
     async fn write(&self, session: &mut Session, list: CommandList) -> Result<Written, ProposeError> {
         let payload = Payload::Commands(list);
-        let (index, answer) = self.node.write(&payload).await?;
+        let (index, answer) = self.node.write(&payload, &mut session.doubt).await?;
         session.written_index = session.written_index.max(index);
         let calls = if let Payload::Commands(list) = payload { list.calls } else { Vec::new() };
         match answer {
@@ -307,7 +317,7 @@ impl Jobs {
         let (parts, calls) = split(session, queue);
         let executed = if writes || !guards.is_empty() {
             let list = CommandList { guards, ..list(&self.node, calls, true) };
-            match self.node.write(&Payload::Commands(list)).await {
+            match self.node.write(&Payload::Commands(list), &mut session.doubt).await {
                 Ok((index, Answer::Replies { replies, .. })) => {
                     session.written_index = session.written_index.max(index);
                     Ok(replies)
@@ -320,7 +330,7 @@ impl Jobs {
             }
         } else {
             // Of a transaction all is as of one moment.
-            read(&self.shared, &self.node, session.as_of(), calls, usize::MAX).await.map(|(replies, _)| replies)
+            self.read(session, calls, usize::MAX).await.map(|(replies, _)| replies)
         };
         match executed {
             Ok(executed) => {
@@ -349,6 +359,9 @@ impl Jobs {
         };
         // The keys outlive the buffer that they came in.
         let keys: Vec<Bytes> = keys.iter().filter(is_new).map(|key| Bytes::copy_from_slice(key)).collect();
+        if let Err(error) = session.settle(&self.node).await {
+            return error.reply();
+        }
         match guards(&self.shared, &self.node, session.database, keys).await {
             Ok(guards) => {
                 session.guards.extend(guards);

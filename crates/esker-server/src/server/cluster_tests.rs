@@ -5,12 +5,25 @@ use super::config::Config;
 use super::error::ServerError;
 use super::listener::Server;
 use crate::cluster::{Address, Call, ClusterConfig, CommandList, Fault, Node, Payload, ProposeError};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// A connection that stays.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    /// The first line of the reply to a command of words.
+    fn line(&mut self, line: &str) -> String {
+        self.0.get_mut().write_all(format!("{line}\r\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        self.0.read_line(&mut reply).unwrap();
+        reply.trim_end().to_string()
+    }
+}
 
 /// A cluster of three.
 struct Cluster {
@@ -70,6 +83,12 @@ impl Cluster {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
         reply.strip_suffix("+OK\r\n").unwrap_or(&reply).replace("\r\n", " ").trim_end().to_string()
+    }
+
+    fn client(&self, node: usize) -> Client {
+        let stream = TcpStream::connect(self.servers[node].address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client(BufReader::new(stream))
     }
 
     fn node(&self, node: usize) -> Arc<Node> {
@@ -176,6 +195,55 @@ fn a_repeated_write_counts_once(cluster: &Cluster) -> Result<(), String> {
     expect("the counter after one increment", &counted, counted == ":1")
 }
 
+/// A write of which nobody knows whether it is done is done before the next command of its
+/// connection, or never.
+fn an_uncertain_write_is_settled(cluster: &Cluster) -> Result<(), String> {
+    let leader = cluster.leader(&[0, 1, 2]);
+    let follower = cluster.others(leader)[0];
+    let (mut client, mut writer) = (cluster.client(follower), cluster.client(leader));
+    let hold = || (0..3).for_each(|node| cluster.node(node).planted.hold());
+    let release = || (0..3).flat_map(|node| cluster.node(node).planted.release()).collect::<Vec<_>>();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let deliver = |mut late: Vec<esker_raft::Request>| {
+        assert!(!late.is_empty());
+        late.dedup();
+        late.iter().try_for_each(|request| {
+            let proposed = runtime.block_on(cluster.node(leader).propose(request));
+            proposed.map(drop).map_err(|error| format!("what comes late is not taken: {error}"))
+        })
+    };
+    hold();
+    let written = client.line("INCR n");
+    expect("a write that does not arrive", &written, written.starts_with("-UNCERTAIN"))?;
+    // Nobody can say yet.
+    let read = client.line("EXISTS n");
+    expect("a read while it may arrive", &read, read.starts_with("-CLUSTERDOWN"))?;
+    let late = release();
+    let read = client.line("EXISTS n");
+    expect("a read before it arrives", &read, read == ":0")?;
+    deliver(late)?;
+    let read = client.line("EXISTS n");
+    expect("a read behind it", &read, read == ":0")?;
+    // Nor does it overtake a later write.
+    hold();
+    let written = writer.line("SET n 1");
+    expect("another one", &written, written.starts_with("-UNCERTAIN"))?;
+    let late = release();
+    let written = writer.line("SET n 2");
+    expect("a write behind it", &written, written == "+OK")?;
+    deliver(late)?;
+    let counted = client.line("INCR n");
+    expect("what is written last", &counted, counted == ":3")?;
+    // One that was done, and whose answers were lost.
+    let node = cluster.node(follower);
+    node.planted.lose_answers(u64::MAX);
+    let written = client.line("INCR n");
+    node.planted.lose_answers(0);
+    expect("a write without an answer", &written, written.starts_with("-UNCERTAIN"))?;
+    let counted = client.line("INCR n");
+    expect("it has counted", &counted, counted == ":5")
+}
+
 /// A node that cannot reach the others is not ready, though it follows the leader that it knew.
 fn a_node_that_is_cut_off_is_not_ready(cluster: &Cluster) -> Result<(), String> {
     let leader = cluster.leader(&[0, 1, 2]);
@@ -269,6 +337,14 @@ fn a_cluster_is_right() {
     cluster.stop();
 }
 
+#[test]
+fn what_is_uncertain_is_settled() {
+    let cluster = Cluster::start();
+    an_uncertain_write_is_settled(&cluster).unwrap();
+    assert_eq!(cluster.line(0, "RAFT.HASH"), "+OK");
+    cluster.stop();
+}
+
 /// Runs a check on a cluster with the fault, and expects it to fail.
 fn noticed(fault: Fault, check: fn(&Cluster) -> Result<(), String>) {
     let cluster = Cluster::start();
@@ -299,6 +375,11 @@ fn a_clock_of_the_replicas_is_noticed() {
 #[test]
 fn a_repeat_without_a_session_is_noticed() {
     noticed(Fault::NoSessions, a_repeated_write_counts_once);
+}
+
+#[test]
+fn a_write_that_stays_uncertain_is_noticed() {
+    noticed(Fault::Unsettled, an_uncertain_write_is_settled);
 }
 
 #[test]

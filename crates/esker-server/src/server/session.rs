@@ -5,7 +5,7 @@ use super::client_memory::COUNTED_BYTES;
 use super::cluster_reads::AsOf;
 use super::shared::{Client, Shared};
 use super::watches::{Watch, Watches};
-use crate::cluster::Guard;
+use crate::cluster::{Guard, LogSession, Node, ProposeError};
 use crate::commands::Command;
 use crate::protocol::{Protocol, Reply, encode};
 use bytes::{Bytes, BytesMut};
@@ -71,6 +71,8 @@ pub struct Session {
     pub reads_stale: bool,
     /// The index of an entry of the log that has what the connection wrote last.
     pub written_index: u64,
+    /// The session of the log in which a write of the connection was given up as uncertain.
+    pub doubt: Option<LogSession>,
 }
 
 impl Session {
@@ -94,6 +96,7 @@ impl Session {
             guards: Vec::new(),
             reads_stale: false,
             written_index: 0,
+            doubt: None,
         }
     }
 
@@ -149,10 +152,27 @@ impl Session {
         self.client.queued_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Returns when a write that was given up as uncertain is done, or never will be, in a cluster.
+    ///
+    /// # Errors
+    /// `NoLeader`.
+    pub async fn settle(&mut self, node: &Node) -> Result<(), ProposeError> {
+        let index = node.settle(&mut self.doubt).await?;
+        self.written_index = self.written_index.max(index);
+        Ok(())
+    }
+
     /// How new the state is at least that the connection reads, in a cluster. Also a stale one has
-    /// what the connection wrote.
-    pub fn as_of(&self) -> AsOf {
-        if self.reads_stale { AsOf::Entry(self.written_index) } else { AsOf::Now }
+    /// what the connection wrote, but for what is uncertain: it asks no leader.
+    ///
+    /// # Errors
+    /// `NoLeader` where a write of the connection stays uncertain.
+    pub async fn as_of(&mut self, node: &Node) -> Result<AsOf, ProposeError> {
+        if self.reads_stale {
+            return Ok(AsOf::Entry(self.written_index));
+        }
+        self.settle(node).await?;
+        Ok(AsOf::Now)
     }
 
     /// Forgets the watched keys.

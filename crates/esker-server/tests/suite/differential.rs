@@ -40,6 +40,14 @@ const TEMPLATES: &[&str] = &[
     "APPEND K V",
     "STRLEN K",
     "GETRANGE K I I",
+    "SETBIT K C 0|1",
+    "BITCOUNT K I I ?BIT|BYTE",
+    "BITPOS K 0|1 ?I",
+    "BITPOS K 0|1 I I ?BIT|BYTE",
+    "BITOP AND|OR|XOR K K+",
+    "BITOP NOT K K",
+    "LCS K K ?LEN",
+    "LCS K K IDX ?WITHMATCHLEN ?MINMATCHLEN|MINMATCHLEN C",
     "SETRANGE K C V",
     "INCR K",
     "DECR K",
@@ -230,7 +238,9 @@ fn unordered(frame: OwnedFrame, line: &str) -> OwnedFrame {
 
 /// Replies to what a transaction holds come together, those without order among them.
 fn value_together(reply: &[u8]) -> Option<OwnedFrame> {
-    let (frame, _) = decode(reply).ok()??;
+    // The decoder does not know the two forms of no value that RESP2 has; no value has a line end.
+    let text = String::from_utf8_lossy(reply).replace("$-1\r\n", "_\r\n").replace("*-1\r\n", "_\r\n");
+    let (frame, _) = decode(text.as_bytes()).ok()??;
     let OwnedFrame::Array { data, attributes } = frame else { return Some(frame) };
     Some(OwnedFrame::Array { data: data.into_iter().map(|item| unordered(item, "")).collect(), attributes })
 }

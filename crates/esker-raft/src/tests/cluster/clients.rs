@@ -29,7 +29,35 @@ pub enum Semantics {
     EarlyAnswers,
 }
 
-type Histories = [LinearizabilityTester<u64, Object>; OBJECTS];
+/// What clients have seen of the objects.
+struct Histories {
+    testers: [LinearizabilityTester<u64, Object>; OBJECTS],
+    /// How many uses of each are under way.
+    under_way: [usize; OBJECTS],
+    /// How many uses began while another one of their object was under way.
+    overlaps: usize,
+}
+
+impl Histories {
+    fn begin(&mut self, client: u64, object: usize, what: Use) -> Result<(), String> {
+        self.overlaps += usize::from(self.under_way[object] > 0);
+        self.under_way[object] += 1;
+        self.testers[object].on_invoke(client, what).map(drop)
+    }
+
+    fn end(&mut self, client: u64, object: usize, found: Found) -> Result<(), String> {
+        self.under_way[object] -= 1;
+        self.testers[object].on_return(client, found).map(drop)
+    }
+}
+
+/// What clients have done.
+pub struct Done {
+    pub uses: u64,
+    /// Those that began while another one of their object was under way.
+    pub overlaps: u64,
+    pub retries: u64,
+}
 
 /// The clients at work.
 pub struct Clients {
@@ -45,7 +73,8 @@ const ATTEMPTS: usize = 2_000;
 
 impl Clients {
     pub fn start(replicas: &Replicas, seed: u64, semantics: Semantics) -> Clients {
-        let histories = Arc::new(Mutex::new(Object::all().map(LinearizabilityTester::new)));
+        let testers = Object::all().map(LinearizabilityTester::new);
+        let histories = Arc::new(Mutex::new(Histories { testers, under_way: [0; OBJECTS], overlaps: 0 }));
         let task = |number: u64| {
             let random = random(seed ^ (number << 32));
             let client = Client { number, replicas: replicas.clone(), random, semantics, session: None, retries: 0 };
@@ -55,19 +84,19 @@ impl Clients {
         Clients { histories, tasks }
     }
 
-    /// Waits for the clients, and checks what they have seen; how many operations, and how many
-    /// repetitions.
-    pub async fn finish(self) -> Result<(usize, usize), String> {
+    /// Waits for the clients, and checks what they have seen.
+    pub async fn finish(self) -> Result<Done, String> {
         let mut retries = 0;
         for task in self.tasks {
             retries += task.await.map_err(|error| error.to_string())??;
         }
-        for history in self.histories.lock().iter() {
+        let histories = self.histories.lock();
+        for history in &histories.testers {
             if !history.is_consistent() {
                 return Err(format!("not linearizable: {history:?}"));
             }
         }
-        Ok(((CLIENTS * OPERATIONS) as usize, retries))
+        Ok(Done { uses: CLIENTS * OPERATIONS, overlaps: histories.overlaps as u64, retries: retries as u64 })
     }
 }
 
@@ -93,7 +122,7 @@ impl Client {
             pause(thought).await;
             let object = self.random.random_range(0..OBJECTS);
             let what = self.draw(object, operation);
-            histories.lock()[object].on_invoke(self.number, what.clone())?;
+            histories.lock().begin(self.number, object, what.clone())?;
             let found = if what == Use::Read && self.random.random_range(0..3) > 0 {
                 self.read(object).await?
             } else if self.semantics == Semantics::EarlyAnswers && matches!(what, Use::Write(_) | Use::Clear) {
@@ -103,7 +132,7 @@ impl Client {
                 let values = self.write(operation, operations(object, &what)).await?;
                 found(object, &what, values.iter().map(Option::as_deref).collect())?
             };
-            histories.lock()[object].on_return(self.number, found)?;
+            histories.lock().end(self.number, object, found)?;
         }
         Ok(self.retries)
     }

@@ -60,11 +60,12 @@ fn simulate(plan: Plan) -> Result<Counts, String> {
             }
         }
         faults.end().await?;
-        let (operations, retries) = clients.finish().await?;
+        let done = clients.finish().await?;
         replicas.agree().await?;
         let mut counts = faults.counts().clone();
-        counts.insert("operations", operations as u64);
-        counts.insert("repeated requests", retries as u64);
+        counts.insert("operations", done.uses);
+        counts.insert("operations within another one", done.overlaps);
+        counts.insert("repeated requests", done.retries);
         counts.insert("snapshots installed", replicas.network.installed());
         counts.insert("messages that came twice", replicas.network.repeated());
         counts.insert("simulated milliseconds", replicas.ran_ms());
@@ -93,8 +94,10 @@ fn simulate_all(default: u64, count: u64, nodes: u64) {
     }
     println!("{all:?}");
     for what in ["power losses", "clock jumps", "full disks", "repeated requests", "snapshots installed"] {
-        assert!(all.contains_key(what), "no {what}: {all:?}");
+        assert!(all.get(what).is_some_and(|count| *count > 0), "no {what}: {all:?}");
     }
+    // Uses one after the other say nothing of an order.
+    assert!(all["operations within another one"] * 30 > all["operations"], "{all:?}");
 }
 
 #[test]
