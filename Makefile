@@ -24,6 +24,8 @@
 CARGO ?= cargo
 OUT := bench-out
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Programs that CI installs, which other clones find too; remove the directory for newer ones.
+export ESKER_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/esker/tools
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
 BENCH := --features esker-cli/bench,esker-cli/backup,esker-cli/serve
 
@@ -194,10 +196,10 @@ tsan:
 
 # Without the advisory database, which is a repository of its own, the rest is checked all the same.
 deny:
-	@PATH="$$PWD/target/tools/bin:$$PATH"; \
+	@PATH="$$ESKER_TOOLS/bin:$$PATH"; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
 	    echo "deny: cargo-deny is missing; installing it"; \
-	    $(CARGO) install --quiet --locked --root target/tools cargo-deny || exit 1; \
+	    scripts/cargo-tool cargo-deny || exit 1; \
 	fi; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
