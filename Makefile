@@ -170,7 +170,7 @@ interleavings: export RUSTFLAGS := $(RUSTFLAGS) --cfg esker_loom
 interleavings: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 interleavings:
 	@mkdir -p $(OUT)
-	@status=0; $(CARGO) test --config 'profile.dev.package."*".opt-level=1' --package esker --lib --target-dir target/interleavings \
+	@status=0; $(CARGO) test --package esker --lib --target-dir target/interleavings \
 	    -- interleavings:: --nocapture --test-threads=1 >$(OUT)/interleavings.txt || status=$$?; \
 	if [ $$status -ne 0 ]; then cat $(OUT)/interleavings.txt; exit $$status; fi; \
 	sed -n 's/.*\(interleavings: .*\)/\1/p' $(OUT)/interleavings.txt; \
