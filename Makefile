@@ -24,6 +24,8 @@
 CARGO ?= cargo
 OUT := bench-out
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Programs that CI installs, which other clones find too; remove the directory for newer ones.
+export ESKER_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/esker/tools
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
 BENCH := --features esker-cli/bench,esker-cli/backup,esker-cli/serve
 
@@ -40,7 +42,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-interleavings last-dependencies last-oldest-rust last-public-interfaces
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -121,7 +123,8 @@ build-time:
 	@rm -rf $(OUT)/build-time
 
 # The cheap steps first. Lints and documentation share the checked dependencies; the tests have the profile `dev`, which
-# is optimised, so that nothing heavy is compiled twice.
+# is optimised, so that nothing heavy is compiled twice. Examples are looked at by the lints, and those of the engine are
+# modules of a test too: they are not linked as programs.
 # The documentation is that of the libraries: the command has the name of the engine, and would overwrite its pages.
 test: export ESKER_REQUIRE_PEERS ?= $(if $(filter true,$(CI)),1,0)
 test: export RUSTDOCFLAGS := -D warnings
@@ -135,18 +138,31 @@ ifeq ($(CI),true)
 endif
 	$(call step,lints,$(CARGO) clippy --workspace --all-targets $(BENCH) -- -D warnings)
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
-	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --no-run)
-	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
+	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --tests --no-run)
+	$(call step,tests,{ $(CARGO) test --workspace $(BENCH) --tests --no-fail-fast; tests=$$?; \
+	    $(CARGO) test --workspace $(BENCH) --doc --no-fail-fast && [ $$tests -eq 0 ]; })
 	$(call step,the server and clients of others,scripts/server-tests $(if $(filter true,$(CI)),--strict) --binary $(TARGET)/debug/esker)
-	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target python go node book
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LAST)
 ifeq ($(CI),true)
-	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
-	$(call step,dependencies,$(MAKE) --no-print-directory deny)
 	$(call step,planted faults,scripts/planted-faults --list && scripts/planted-faults --faults scripts/planted-faults-clusters.toml --list)
-	$(call step,public interfaces,scripts/public-api --check)
-	$(call step,oldest Rust,scripts/oldest-rust --strict)
 endif
+
+# The last steps, two at a time: some wait for installations or run on one processor, and some build in directories of their
+# own, so that they do not wait for the builds of others.
+LAST := python go last-command node book
+ifeq ($(CI),true)
+LAST := python last-interleavings go last-dependencies last-command book node last-oldest-rust last-public-interfaces
+endif
+last-command:
+	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
+last-interleavings:
+	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
+last-dependencies:
+	$(call step,dependencies,$(MAKE) --no-print-directory deny)
+last-oldest-rust:
+	$(call step,oldest Rust,scripts/oldest-rust --strict)
+last-public-interfaces:
+	$(call step,public interfaces,scripts/public-api --check)
 
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
 # ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
@@ -154,7 +170,7 @@ interleavings: export RUSTFLAGS := $(RUSTFLAGS) --cfg esker_loom
 interleavings: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 interleavings:
 	@mkdir -p $(OUT)
-	@status=0; $(CARGO) test --config 'profile.dev.package."*".opt-level=1' --package esker --lib --target-dir target/interleavings \
+	@status=0; $(CARGO) test --package esker --lib --target-dir target/interleavings \
 	    -- interleavings:: --nocapture --test-threads=1 >$(OUT)/interleavings.txt || status=$$?; \
 	if [ $$status -ne 0 ]; then cat $(OUT)/interleavings.txt; exit $$status; fi; \
 	sed -n 's/.*\(interleavings: .*\)/\1/p' $(OUT)/interleavings.txt; \
@@ -180,10 +196,10 @@ tsan:
 
 # Without the advisory database, which is a repository of its own, the rest is checked all the same.
 deny:
-	@PATH="$$PWD/target/tools/bin:$$PATH"; \
+	@PATH="$$ESKER_TOOLS/bin:$$PATH"; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
 	    echo "deny: cargo-deny is missing; installing it"; \
-	    $(CARGO) install --quiet --locked --root target/tools cargo-deny || exit 1; \
+	    scripts/cargo-tool cargo-deny || exit 1; \
 	fi; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
