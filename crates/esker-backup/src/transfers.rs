@@ -54,7 +54,7 @@ impl Cancel {
 /// };
 /// assert_eq!(name(Phase::Uploading), "copying");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
     /// Files of the database are read, to know which of them the target has.

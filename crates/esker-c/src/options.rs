@@ -201,8 +201,7 @@ pub unsafe extern "C" fn esker_options_set_profile(options: *mut esker_options, 
     let caller = unsafe { Caller::trusted() };
     set(options, |options| {
         let name = caller.text(profile, "the name of a profile")?;
-        let profile: Profile = name.parse().map_err(|error: String| Failure::invalid(error))?;
-        Ok(options.profile(profile))
+        Ok(options.profile(name.parse::<Profile>()?))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Checked;
 use crate::cast::{Features, Role};
+use crate::counts::FeatureCounts;
 use crate::driver::{Driver, FeedCounts};
 use crate::generator::{Generator, Operation};
 use crate::operators::silence_panics_on_purpose;
@@ -61,16 +62,27 @@ pub struct SetTotals {
     pub operations: u64,
     /// What was read of changes.
     pub feed: FeedCounts,
+    /// Operations by feature.
+    pub features: FeatureCounts,
     /// Seconds of one worker.
     pub seconds: f64,
 }
 
+/// What one run came to.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    operations: u64,
+    feed: FeedCounts,
+    features: FeatureCounts,
+}
+
 impl SetTotals {
     /// Adds a run that has ended just now.
-    fn add(&mut self, operations: u64, feed: FeedCounts, started: Instant) {
+    fn add(&mut self, made: Made, started: Instant) {
         self.runs += 1;
-        self.operations += operations;
-        self.feed += feed;
+        self.operations += made.operations;
+        self.feed += made.feed;
+        self.features += made.features;
         self.seconds += started.elapsed().as_secs_f64();
     }
 }
@@ -80,6 +92,13 @@ impl Totals {
     pub fn feed(&self) -> FeedCounts {
         let mut sum = FeedCounts::default();
         self.option_sets.iter().for_each(|set| sum += set.feed);
+        sum
+    }
+
+    /// Operations by feature, with all option sets.
+    pub fn features(&self) -> FeatureCounts {
+        let mut sum = FeatureCounts::default();
+        self.option_sets.iter().for_each(|set| sum += set.features);
         sum
     }
 }
@@ -173,11 +192,11 @@ impl Campaign {
                 let started = Instant::now();
                 *own.lock().unwrap_or_else(PoisonError::into_inner) = Some((run, started));
                 match self.one_run(sets[index], run) {
-                    Ok((count, counts)) => {
-                        operations.fetch_add(count, Ordering::Relaxed);
+                    Ok(made) => {
+                        operations.fetch_add(made.operations, Ordering::Relaxed);
                         let mut totals: MutexGuard<'_, Vec<SetTotals>> =
                             totals.lock().unwrap_or_else(PoisonError::into_inner);
-                        totals[index].add(count, counts, started);
+                        totals[index].add(made, started);
                     }
                     Err(what) => {
                         if let Ok(mut failure) = failure.lock() {
@@ -214,8 +233,8 @@ impl Campaign {
         Ok(Totals { runs, operations: operations.into_inner(), option_sets })
     }
 
-    /// One run; the number of operations made, and what was read of changes.
-    fn one_run(&self, set: OptionSet, run: u64) -> Checked<(u64, FeedCounts)> {
+    /// One run.
+    fn one_run(&self, set: OptionSet, run: u64) -> Checked<Made> {
         let seed = Random::derived(self.settings.seed, &[run]).next();
         let count = self.operations * set.length_percent / 100;
         let mut generator = Generator::new(seed, self.features);
@@ -230,7 +249,10 @@ impl Campaign {
             run_operations(set, Place::Disk(scratch.path().join("db")), cast, operations)
         };
         let (reached, what) = match attempt(&operations) {
-            Ok(counts) => return Ok((operations.len() as u64, counts)),
+            Ok(feed) => {
+                let features = FeatureCounts::of(&operations, cast);
+                return Ok(Made { operations: operations.len() as u64, feed, features });
+            }
             Err(failed) => failed,
         };
         let failing = &operations[..(reached + 1).min(operations.len())];

@@ -6,27 +6,44 @@
 //! the database through all kills. At each moment it reads the contents after some number of
 //! commits, never fewer than before, and after a kill those that the next open finds.
 //!
+//! Commits are batches with puts, deletes, merges, deletes of ranges and changes of expiries, one
+//! keyspace is in another order; each eighth commit is a conditional write.
+//!
 //! After some commits the child drops a keyspace before it reports them. For the last commit that
 //! is found, that drop may be done or not.
 
 use crate::Checked;
-use crate::model::{Change, Model, Operator, Ttl, Write};
+use crate::model::{Change, Life, Model, Operator, Ttl, Write};
+use crate::orders::{in_order, order_of};
 use crate::random::Random;
 use crate::simulated::ScratchDirectory;
 use crate::state::{Durability, check_gets, database_state, difference, keyspace_options, model_state, write_batch};
-use esker::{Db, Follower, Keyspace, Options, WalMode};
+use esker::{CompareAndSwap, Db, Error, Follower, Keyspace, Options, WalMode};
 use std::fs::File;
 use std::io::{Read, Write as _};
+use std::ops::Bound;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const KEYSPACES: [(&str, Operator); 3] =
-    [("values", Operator::None), ("counters", Operator::UInt64Add), ("passing", Operator::UInt64Add)];
-const NAMES: [&str; 3] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0];
+const KEYSPACES: [(&str, Operator, Ttl); 5] = [
+    ("values", Operator::None, Ttl::Off),
+    ("counters", Operator::UInt64Add, Ttl::Off),
+    ("passing", Operator::UInt64Add, Ttl::Off),
+    ("latest", Operator::None, Ttl::Off),
+    ("rates", Operator::UInt64Add, Ttl::On(None)),
+];
+const NAMES: [&str; 5] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0, KEYSPACES[3].0, KEYSPACES[4].0];
+const VALUES: usize = 0;
 /// The keyspace that is dropped now and then.
 const PASSING: usize = 2;
+/// The one in reverse order.
+const LATEST: usize = 3;
+/// The one whose entries can expire.
+const RATES: usize = 4;
+/// When the first of them do, in milliseconds since the Unix epoch: in no run.
+const FAR: u64 = 4_000_000_000_000;
 const COUNTER: &[u8] = b"~commits";
 
 /// Kills after which a fresh database is begun.
@@ -80,24 +97,55 @@ fn options(seed: u64) -> Options {
 /// The writes of commit `number`, counting from 1.
 fn commit_of(seed: u64, number: u64) -> (Vec<Write>, Durability) {
     let mut random = Random::derived(seed, &[number]);
-    let mut writes = Vec::new();
-    for _ in 0..random.between(1, 6) {
-        let keyspace = random.below(KEYSPACES.len());
-        let key = format!("key{:04}", random.below(1500)).into_bytes();
-        let change = match (keyspace, random.below(10)) {
-            (_, 0..=1) => Change::Delete,
-            (0, _) => {
-                let length = if random.percent(2) { random.between(1000, 12_000) } else { random.between(0, 120) };
-                Change::Put(random.bytes(length))
-            }
-            (_, 2..=3) => Change::Put(random.next().to_le_bytes().to_vec()),
-            _ => Change::Merge((random.below(1000) as u64).to_le_bytes().to_vec()),
-        };
-        writes.push(Write::new(keyspace, key, change));
-    }
+    let writes = if is_swap(number) { 0 } else { random.between(1, 6) };
+    let mut writes: Vec<Write> = (0..writes).map(|_| write_of(&mut random)).collect();
     let number = Change::Put(number.to_le_bytes().to_vec());
-    writes.push(Write::new(0, COUNTER, number));
+    writes.push(Write::new(VALUES, COUNTER, number));
     (writes, if random.percent(3) { Durability::Sync } else { Durability::Async })
+}
+
+/// Whether a commit is of its number alone, which takes the place of the one before.
+fn is_swap(number: u64) -> bool {
+    number.is_multiple_of(8)
+}
+
+fn write_of(random: &mut Random) -> Write {
+    let keyspace = random.below(KEYSPACES.len());
+    let first = random.below(1500);
+    let key = format!("key{first:04}").into_bytes();
+    let change = match (keyspace, random.below(40)) {
+        (_, 0) => {
+            let last = format!("key{:04}", first + random.below(12)).into_bytes();
+            let (low, high) = if keyspace == LATEST { (last, key.clone()) } else { (key.clone(), last) };
+            return Write::delete_range(keyspace, Bound::Included(low), Bound::Included(high));
+        }
+        (_, 1) => return Write::new(keyspace, [], Change::DeletePrefix(key[..6].to_vec())),
+        (_, 2..=7) => Change::Delete,
+        (VALUES | LATEST, _) => {
+            let length = if random.percent(2) { random.between(1000, 12_000) } else { random.between(0, 120) };
+            Change::Put(random.bytes(length))
+        }
+        (RATES, 8..=13) => Change::Expire,
+        (_, 14..=21) => Change::Put(random.next().to_le_bytes().to_vec()),
+        _ => Change::Merge((random.below(1000) as u64).to_le_bytes().to_vec()),
+    };
+    let lives = keyspace == RATES && matches!(change, Change::Put(_) | Change::Expire) && random.percent(70);
+    let life = if lives { Life::Until(FAR + 1000 * random.below(1000) as u64) } else { Life::Usual };
+    Write::new(keyspace, key, change).living(life)
+}
+
+/// Makes the commit, one of the number alone as a conditional write.
+fn perform(db: &Db, keyspaces: &[Keyspace], seed: u64, number: u64) -> esker::Result<()> {
+    let (writes, durability) = commit_of(seed, number);
+    if !is_swap(number) {
+        return write_batch(db, keyspaces, &writes, durability.options());
+    }
+    let (before, after) = ((number - 1).to_le_bytes(), number.to_le_bytes());
+    let options = durability.options();
+    match keyspaces[VALUES].compare_and_swap_with(COUNTER, Some(&before[..]), Some(&after[..]), &options)? {
+        CompareAndSwap::Swapped => Ok(()),
+        CompareAndSwap::Unequal { current: found } => Err(Error::invalid(format!("commit {number} finds {found:?}"))),
+    }
 }
 
 /// Whether the keyspace that comes and goes is dropped after the commit of that number.
@@ -115,7 +163,9 @@ fn counter(db: &Db) -> Checked<u64> {
 
 fn open(path: &Path, seed: u64) -> esker::Result<(Db, Vec<Keyspace>)> {
     let db = Db::open(path, options(seed))?;
-    let keyspaces = KEYSPACES.iter().map(|(name, operator)| db.keyspace(name, keyspace_options(*operator, Ttl::Off)));
+    let keyspaces = KEYSPACES
+        .iter()
+        .map(|&(name, operator, ttl)| db.keyspace(name, in_order(keyspace_options(operator, ttl), order_of(name))));
     let keyspaces = keyspaces.collect::<esker::Result<Vec<_>>>()?;
     Ok((db, keyspaces))
 }
@@ -135,12 +185,11 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
     let mut number = counter(&db)?;
     loop {
         number += 1;
-        let (writes, durability) = commit_of(seed, number);
-        write_batch(&db, &keyspaces, &writes, durability.options()).map_err(failed)?;
+        perform(&db, &keyspaces, seed, number).map_err(failed)?;
         if is_dropped_after(seed, number) {
             db.drop_keyspace(NAMES[PASSING]).map_err(failed)?;
-            let (name, operator) = KEYSPACES[PASSING];
-            keyspaces[PASSING] = db.keyspace(name, keyspace_options(operator, Ttl::Off)).map_err(failed)?;
+            let (name, operator, ttl) = KEYSPACES[PASSING];
+            keyspaces[PASSING] = db.keyspace(name, keyspace_options(operator, ttl)).map_err(failed)?;
         }
         report(number)?;
         match random.below(400) {
@@ -158,6 +207,12 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
             _ => {}
         }
     }
+}
+
+fn empty_model() -> Model {
+    let mut model = Model::with_ttl(&KEYSPACES.map(|(_, operator, ttl)| (operator, ttl)));
+    NAMES.iter().enumerate().for_each(|(keyspace, name)| model.set_order(keyspace, order_of(name)));
+    model
 }
 
 /// What the parent knows of the database.
@@ -202,7 +257,7 @@ impl KillLoop {
             let database = totals.kills / KILLS_PER_DATABASE;
             if totals.kills.is_multiple_of(KILLS_PER_DATABASE) {
                 expected = Some(Expected {
-                    model: Model::new(&KEYSPACES.map(|(_, operator)| operator)),
+                    model: empty_model(),
                     commits: 0,
                     path: scratch.path().join(format!("db{database}")),
                     seed: self.seed.wrapping_add(database),

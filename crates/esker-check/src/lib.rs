@@ -1,8 +1,8 @@
 //! Checks Esker against its documentation rather than against its code.
 //!
 //! * [`model`]: what every operation means, as a multi-version map.
-//! * [`cast`], [`generator`], [`driver`], [`transaction`], [`shrink`], [`campaign`]: random
-//!   operations on engine and model, every answer compared.
+//! * [`cast`], [`generator`], [`driver`], [`transaction`], [`shrink`], [`campaign`], [`counts`]:
+//!   random operations on engine and model, every answer compared.
 //! * [`asked`]: writes that look at what they replace, and what they must answer.
 //! * [`operators`]: the merge operators that the engine is given, failing ones among them.
 //! * [`fuzzed`]: the same with the choices of a coverage-guided fuzzer, and options with its
@@ -27,6 +27,7 @@ pub mod answer;
 pub mod asked;
 pub mod campaign;
 pub mod cast;
+pub mod counts;
 pub mod crashes;
 pub mod driver;
 pub mod faults;

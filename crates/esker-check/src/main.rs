@@ -275,6 +275,7 @@ fn model(given: Model) -> Checked<()> {
     }
     let seconds = settings.elapsed_seconds();
     println!("  {}", totals.feed());
+    println!("  {}", totals.features());
     println!(
         "model: seed {}, {} runs, {} operations, {} option sets, {seconds:.0} s, {:.0} operations/s: no difference",
         settings.seed,

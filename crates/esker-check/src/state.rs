@@ -5,7 +5,7 @@ use crate::Checked;
 use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
 use crate::operators::supply;
 use crate::orders::order_of;
-use esker::{Db, Error, Expiry, Keyspace, KeyspaceOptions, Snapshot, WriteOptions};
+use esker::{Batch, Db, Error, Expiry, Keyspace, KeyspaceOptions, Snapshot, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -105,6 +105,9 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, options: WriteOptions) -> e
         }
         (Change::Put(value), _) => keyspace.put_with(&write.key, value, &options),
         (Change::Delete, _) => keyspace.delete_with(&write.key, &options),
+        (Change::Merge(operand), Life::For(milliseconds)) if is_plain => {
+            keyspace.merge_with_ttl(&write.key, operand, Duration::from_millis(milliseconds))
+        }
         (Change::Merge(operand), _) => keyspace.merge_with(&write.key, operand, &options),
         (Change::Expire, Life::For(milliseconds)) => {
             keyspace.touch(&write.key, Duration::from_millis(milliseconds)).map(drop)
@@ -119,28 +122,32 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, options: WriteOptions) -> e
 /// Performs writes as one batch.
 pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], options: WriteOptions) -> esker::Result<()> {
     let mut batch = db.batch();
-    for write in writes {
-        let keyspace = &keyspaces[write.keyspace];
-        let key = &write.key;
-        match (&write.change, write.life) {
-            (Change::Put(value), Life::Usual | Life::Around(_)) => batch.put(keyspace, key, value)?,
-            (Change::Put(value), Life::For(life)) => {
-                batch.put_with_ttl(keyspace, key, value, Duration::from_millis(life))?;
-            }
-            (Change::Put(value), Life::Until(expiry)) => batch.put_until(keyspace, key, value, time(expiry))?,
-            (Change::Delete, _) => batch.delete(keyspace, key)?,
-            (Change::Merge(operand), Life::For(life)) => {
-                batch.merge_with_ttl(keyspace, key, operand, Duration::from_millis(life))?;
-            }
-            (Change::Merge(operand), _) => batch.merge(keyspace, key, operand)?,
-            (Change::Expire, Life::For(life)) => batch.touch(keyspace, key, Duration::from_millis(life))?,
-            (Change::Expire, Life::Until(expiry)) => batch.expire_at(keyspace, key, time(expiry))?,
-            (Change::Expire, _) => batch.persist(keyspace, key)?,
-            (Change::DeleteRange(low, high), _) => batch.delete_range(keyspace, (low.clone(), high.clone()))?,
-            (Change::DeletePrefix(prefix), _) => batch.delete_prefix(keyspace, prefix)?,
-        }
+    if writes.len() % 4 == 3 {
+        // What the batch forgets is not written.
+        add(&mut batch, keyspaces, &writes[0])?;
+        batch.clear();
     }
-    batch.commit_with(&options)
+    writes.iter().try_for_each(|write| add(&mut batch, keyspaces, write))?;
+    if writes.len().is_multiple_of(2) { batch.commit_with(&options) } else { batch.commit_and_clear(&options) }
+}
+
+fn add(batch: &mut Batch, keyspaces: &[Keyspace], write: &Write) -> esker::Result<()> {
+    let (keyspace, key) = (&keyspaces[write.keyspace], &write.key);
+    match (&write.change, write.life) {
+        (Change::Put(value), Life::Usual | Life::Around(_)) => batch.put(keyspace, key, value),
+        (Change::Put(value), Life::For(life)) => batch.put_with_ttl(keyspace, key, value, Duration::from_millis(life)),
+        (Change::Put(value), Life::Until(expiry)) => batch.put_until(keyspace, key, value, time(expiry)),
+        (Change::Delete, _) => batch.delete(keyspace, key),
+        (Change::Merge(operand), Life::For(life)) => {
+            batch.merge_with_ttl(keyspace, key, operand, Duration::from_millis(life))
+        }
+        (Change::Merge(operand), _) => batch.merge(keyspace, key, operand),
+        (Change::Expire, Life::For(life)) => batch.touch(keyspace, key, Duration::from_millis(life)),
+        (Change::Expire, Life::Until(expiry)) => batch.expire_at(keyspace, key, time(expiry)),
+        (Change::Expire, _) => batch.persist(keyspace, key),
+        (Change::DeleteRange(low, high), _) => batch.delete_range(keyspace, (low.clone(), high.clone())),
+        (Change::DeletePrefix(prefix), _) => batch.delete_prefix(keyspace, prefix),
+    }
 }
 
 /// What a reader of the model sees. Keys whose merge fails are left out.

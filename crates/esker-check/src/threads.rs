@@ -8,6 +8,10 @@
 //! Another thread creates a keyspace, writes its number there and beside the numbers, in one batch,
 //! and drops the keyspace, again and again. So what is in the keyspace is the number beside it, or
 //! nothing; a handle of before says that the keyspace was dropped, but for snapshots of before.
+//!
+//! Others have a lease in turn, by conditional writes (`threads/leases.rs`).
+
+mod leases;
 
 use crate::Checked;
 use crate::random::Random;
@@ -16,7 +20,8 @@ use crate::simulated::MEMORY_PATH;
 use crate::state::shown;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, WriteOptions};
+use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, Ttl, WriteOptions};
+use leases::Leases;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -24,6 +29,8 @@ use std::time::Duration;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
+/// Threads that have the lease in turn.
+const HOLDERS: usize = 2;
 const SUM: &[u8] = b"sum";
 /// The keyspace that comes and goes, and the key of its number.
 const PASSING: &str = "passing";
@@ -42,10 +49,20 @@ pub struct Totals {
     pub images: AtomicU64,
     /// Keyspaces dropped.
     pub drops: AtomicU64,
+    /// Leases taken and given back.
+    pub leases: AtomicU64,
 }
 
 /// Numbers below which no writer's number may fall.
 type Floor = [u64; WRITERS];
+
+/// What an image must have.
+struct Least {
+    numbers: Floor,
+    /// Numbers up to this one are in no keyspace any more.
+    dropped: u64,
+    ticket: u64,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -53,6 +70,7 @@ struct Shared {
     synced: [AtomicU64; WRITERS],
     /// Numbers up to this one are in no keyspace any more.
     dropped: AtomicU64,
+    leases: Leases,
     stop: AtomicBool,
     totals: Totals,
 }
@@ -66,6 +84,7 @@ struct Opened {
     numbers: Keyspace,
     copies: Keyspace,
     sums: Keyspace,
+    leases: Keyspace,
 }
 
 fn options(env: &MemEnv) -> Options {
@@ -83,7 +102,9 @@ fn open(env: &MemEnv) -> esker::Result<Opened> {
     let numbers = db.keyspace("numbers", KeyspaceOptions::default())?;
     let copies = db.keyspace("copies", KeyspaceOptions::default())?;
     let sums = db.keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))?;
-    Ok(Opened { db, numbers, copies, sums })
+    let expiring = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
+    let leases = db.keyspace("leases", expiring.merge_operator(UInt64Add))?;
+    Ok(Opened { db, numbers, copies, sums, leases })
 }
 
 fn name(writer: usize) -> Vec<u8> {
@@ -260,19 +281,21 @@ impl Opened {
                 break;
             }
             std::thread::sleep(Duration::from_millis(random.below(20) as u64));
-            let (acknowledged, synced) = (floor(&shared.acknowledged), floor(&shared.synced));
             let dropped = shared.dropped.load(Ordering::Acquire);
+            let (ticket, synced_ticket) = shared.leases.tickets();
+            let acknowledged = Least { numbers: floor(&shared.acknowledged), dropped, ticket };
+            let synced = Least { numbers: floor(&shared.synced), dropped, ticket: synced_ticket };
             match random.below(8) {
                 0 => self.db.flush().map_err(failed)?,
                 1 => self.db.compact().map_err(failed)?,
                 2 => _ = self.db.verify().map_err(failed)?,
-                3..=4 => check_image(&env.kill(), (&acknowledged, dropped), shared)
-                    .map_err(|what| format!("killed: {what}"))?,
+                3..=4 => {
+                    check_image(&env.kill(), &acknowledged, shared).map_err(|what| format!("killed: {what}"))?;
+                }
                 _ => {
                     let (mode, seed) = (CrashMode::Random, random.next());
                     let image = env.crash(&mode, seed);
-                    check_image(&image, (&synced, dropped), shared)
-                        .map_err(|what| format!("power lost ({seed}): {what}"))?;
+                    check_image(&image, &synced, shared).map_err(|what| format!("power lost ({seed}): {what}"))?;
                 }
             }
         }
@@ -280,11 +303,12 @@ impl Opened {
     }
 }
 
-fn check_image(image: &MemEnv, (floor, dropped): (&Floor, u64), shared: &Shared) -> Checked<()> {
+fn check_image(image: &MemEnv, least: &Least, shared: &Shared) -> Checked<()> {
     let opened = open(image).map_err(|error| format!("the image does not open: {error}"))?;
     let snapshot = opened.db.snapshot();
-    opened.check(&snapshot, floor)?;
-    opened.check_passing(dropped)?;
+    opened.check(&snapshot, &least.numbers)?;
+    opened.check_passing(least.dropped)?;
+    leases::check(&opened.leases, least.ticket)?;
     opened.check_scan(&snapshot)?;
     shared.totals.images.fetch_add(1, Ordering::Relaxed);
     Ok(())
@@ -330,15 +354,23 @@ pub fn run(settings: Settings) -> Checked<Totals> {
         }
         let passing = random(WRITERS + READERS + 1);
         threads.push(start(scope, shared_here, move || opened_here.pass(shared_here, passing)));
+        for holder in 0..HOLDERS {
+            let random = random(WRITERS + READERS + 2 + holder);
+            let handles = (&opened_here.db, &opened_here.leases);
+            let take_turns = move || shared_here.leases.take_turns(handles, holder as u64, &shared_here.stop, random);
+            threads.push(start(scope, shared_here, take_turns));
+        }
         let random = random(WRITERS + READERS);
         threads.push(start(scope, shared_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
     });
     outcomes.into_iter().collect::<Checked<()>>()?;
-    let everything = floor(&shared.acknowledged);
-    opened.check(&opened.db.snapshot(), &everything)?;
+    let (ticket, _) = shared.leases.tickets();
+    shared.totals.leases.store(ticket, Ordering::Release);
+    let dropped = shared.dropped.load(Ordering::Acquire);
+    let everything = Least { numbers: floor(&shared.acknowledged), dropped, ticket };
+    opened.check(&opened.db.snapshot(), &everything.numbers)?;
     drop(opened);
-    check_image(&env, (&everything, shared.dropped.load(Ordering::Acquire)), &shared)
-        .map_err(|what| format!("opened again: {what}"))?;
+    check_image(&env, &everything, &shared).map_err(|what| format!("opened again: {what}"))?;
     Ok(shared.totals)
 }

@@ -10,7 +10,7 @@ use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
 use crate::generator::TransactionStep;
 use crate::model::{Change, Entry, Life, Model, Span, Told, Ttl, Write};
 use crate::state::{Durability, drop_and_create, shown, write_batch, write_one};
-use esker::{Db, Error, Keyspace, KeyspaceOptions, Transaction};
+use esker::{Db, Error, Keyspace, KeyspaceOptions, Slice, Transaction};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -174,7 +174,11 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
         }
     }
     if !commit {
-        drop(transaction);
+        if steps.len().is_multiple_of(2) {
+            transaction.rollback()
+        } else {
+            drop(transaction)
+        }
         return Ok(());
     }
     match (transaction.commit(), footprint.fate(model), footprint.meets_a_drop(model)) {
@@ -202,7 +206,14 @@ fn read(
     match step {
         TransactionStep::Get(keyspace, key) => {
             let expected = view.get(*keyspace, key, view.present());
-            compare_answer(&expected, transaction.get(&keyspaces[*keyspace], key))?;
+            let handle = &keyspaces[*keyspace];
+            let found = if key.len().is_multiple_of(2) {
+                transaction.get(handle, key)
+            } else {
+                let mut value = b"of another key".to_vec();
+                transaction.get_into(handle, key, &mut value).map(|found| found.then(|| Slice::from(value)))
+            };
+            compare_answer(&expected, found)?;
             footprint.read_key(view, *keyspace, key);
         }
         TransactionStep::Contains(keyspace, key) => {

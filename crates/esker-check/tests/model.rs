@@ -28,8 +28,9 @@ fn campaign(clock_back: bool, runs: u64, least: u64) {
             }
             println!("{} operations in {:.0} s", totals.operations, settings.elapsed_seconds());
             assert!(timed || totals.operations >= least, "{} operations are too few", totals.operations);
-            let feed = totals.feed();
-            println!("{feed}");
+            let (feed, features) = (totals.feed(), totals.features());
+            println!("{feed}\n{features}");
+            assert!(timed || features.least() > 0, "no operation was about one of the features: {features}");
             let least =
                 [feed.of_followers, feed.resumed, feed.numbers, feed.gone, feed.woken, feed.unwoken, feed.losses];
             assert!(timed || least.iter().all(|&count| count > 0), "something was not met: {feed}");

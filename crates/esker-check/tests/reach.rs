@@ -55,22 +55,15 @@ const CRASHES: Reasons = &[
             "Changes::only_durable",
             "Changes::wait",
             "Keyspace::watch",
+            "Transaction::get_into",
             "Transaction::pop_first",
             "Transaction::prefix",
             "Transaction::range",
+            "Transaction::rollback",
             "Watch::wait",
         ],
     ),
-    (
-        GAP,
-        &[
-            "Batch::clear",
-            "Batch::commit_and_clear",
-            "Transaction::get_into",
-            "Transaction::merge_with_ttl",
-            "Transaction::rollback",
-        ],
-    ),
+    (GAP, &["Transaction::merge_with_ttl"]),
 ];
 
 const MODEL: Reasons = &[
@@ -106,8 +99,6 @@ const MODEL: Reasons = &[
             "Db::transact_with",
             "Db::verify_directory",
             "Keyspace::approximate_count",
-            "Keyspace::get_into",
-            "Snapshot::get_into",
             "Transaction::commit_with",
             "Transaction::expire_at",
             "Transaction::expires_at",
@@ -117,16 +108,7 @@ const MODEL: Reasons = &[
             "Transaction::touch",
         ],
     ),
-    (
-        GAP,
-        &[
-            "Batch::clear",
-            "Batch::commit_and_clear",
-            "Transaction::get_into",
-            "Transaction::merge_with_ttl",
-            "Transaction::rollback",
-        ],
-    ),
+    (GAP, &["Transaction::merge_with_ttl"]),
 ];
 
 fn sources(path: &Path) -> Vec<PathBuf> {

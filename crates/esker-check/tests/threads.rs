@@ -11,7 +11,10 @@ fn every_snapshot_and_every_image_is_whole() {
     let settings = Settings::from_environment(5, 10).at_least(40);
     println!("seed {}", settings.seed);
     match threads::run(settings) {
-        Ok(totals) => println!("{totals:?}"),
+        Ok(totals) => {
+            println!("{totals:?}");
+            assert!(totals.leases.into_inner() > 0, "nobody had the lease");
+        }
         Err(what) => panic!("seed {}: {what}", settings.seed),
     }
 }

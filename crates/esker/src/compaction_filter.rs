@@ -11,7 +11,7 @@
 /// };
 /// assert_eq!(decide(b"short"), Decision::Keep);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// It stays.
     Keep,

@@ -30,9 +30,14 @@ impl Reader<'_> {
     }
 
     pub fn get(&self, key: &[u8]) -> Checked<()> {
-        let found = match self.snapshot {
-            Some(snapshot) => snapshot.get(self.handle(), key),
-            None => self.handle().get(key),
+        let mut value = b"of another key".to_vec();
+        let found = match (self.snapshot, key.len() % 2) {
+            (Some(snapshot), 0) => snapshot.get(self.handle(), key),
+            (None, 0) => self.handle().get(key),
+            (Some(snapshot), _) => {
+                snapshot.get_into(self.handle(), key, &mut value).map(|found| found.then(|| Slice::from(value)))
+            }
+            (None, _) => self.handle().get_into(key, &mut value).map(|found| found.then(|| Slice::from(value))),
         };
         self.compare(key, found)
     }

@@ -4,7 +4,7 @@
 use super::source_error::refused;
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
-use esker::Keyspace;
+use esker::{Comparator, Keyspace, ReverseBytewise};
 use esker_bench::import::Source;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
@@ -58,11 +58,14 @@ pub fn verify(source: &mut dyn Source, keyspace: &Keyspace, expected: u64) -> Re
     let there = there.finish();
     let mut here = Adding::new();
     let mut cursor = keyspace.cursor()?;
-    cursor.seek_to_first()?;
+    // The source is in the order of bytes, which is that of the keyspace or its reverse: in a
+    // database with any other order of keys, this command opens nothing.
+    let is_reverse = keyspace.comparator() == ReverseBytewise.name();
+    if is_reverse { cursor.seek_to_last() } else { cursor.seek_to_first() }?;
     while cursor.valid() {
         here.add(cursor.key(), cursor.value());
         progress.set(there.pairs + here.sum.pairs);
-        cursor.next()?;
+        if is_reverse { cursor.prev() } else { cursor.next() }?;
     }
     let here = here.finish();
     if here == there {

@@ -118,6 +118,39 @@ fn a_copy_that_differs_from_its_source_is_an_error() {
 }
 
 #[test]
+fn a_keyspace_in_reverse_order_is_compared_pair_by_pair_too() {
+    let sandbox = Sandbox::new("import-reverse");
+    let source = write("redb", &sandbox.path("source"), 3500).unwrap();
+    let (db, source) = (&sandbox.text("db"), source.to_str().unwrap());
+    ok(&["keyspaces", "create", "--db", db, "latest", "--comparator", "reverse-bytewise"]);
+    let piece = ["import", "--db", db, "--keyspace", "latest", "--limit", "2000", "--json", "--from", "redb", source];
+    assert!(ok(&piece).contains(r#""complete":false"#));
+    // Seen: everything was copied, and then said to differ from the source.
+    let copied = ok(&piece);
+    assert!(copied.contains(r#"{"pairs":3500,"#) && copied.contains(r#""complete":true"#), "{copied}");
+    check(db, "latest", 3500);
+    assert_eq!(ok(&["scan", "--db", db, "--keyspace", "latest", "--count"]), "3500\n");
+    // The same hash as in the other order.
+    let hash = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["hash"].clone();
+    assert_eq!(hash(&copied), hash(&ok(&["import", "--db", db, "--json", "--from", "redb", source])));
+}
+
+#[test]
+fn a_copy_in_reverse_order_that_differs_from_its_source_is_an_error() {
+    let sandbox = Sandbox::new("import-reverse-differs");
+    let source = write("redb", &sandbox.path("source"), 3000).unwrap();
+    let (db, source) = (&sandbox.text("db"), source.to_str().unwrap());
+    ok(&["keyspaces", "create", "--db", db, "latest", "--comparator", "reverse-bytewise"]);
+    let arguments = ["import", "--db", db, "--keyspace", "latest", "--limit", "2000", "--from", "redb", source];
+    ok(&arguments);
+    ok(&["put", "--db", db, "--keyspace", "latest", "a", "1"]);
+    let line = fails(1, &arguments);
+    assert!(line.contains("the copy is not the source: 3001 pairs"), "{line}");
+    ok(&["delete", "--db", db, "--keyspace", "latest", "a"]);
+    assert!(ok(&arguments).starts_with("imported 3000 pairs, "));
+}
+
+#[test]
 fn what_is_no_database_of_the_engine_is_refused_and_nothing_is_created() {
     let sandbox = Sandbox::new("import-wrong");
     let db = &sandbox.text("db");

@@ -93,7 +93,7 @@ pub trait Comparator: Any + Send + Sync {
 /// assert_eq!(latest.first()?.as_ref().map(|(key, _)| &**key), Some(&b"2026-11-25"[..]));
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReverseBytewise;
 
 impl Comparator for ReverseBytewise {

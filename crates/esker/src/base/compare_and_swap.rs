@@ -15,7 +15,7 @@ use super::slice::Slice;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[must_use = "a swap that did not take place has written nothing"]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CompareAndSwap {
     /// The key had the expected value, and has the new one.
     Swapped,

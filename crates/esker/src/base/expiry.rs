@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// use std::time::Duration;
 /// let sessions = KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(Duration::from_secs(1800)) });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Ttl {
     /// Nothing expires; a write with a time to live is refused. Costs nothing.
     #[default]
@@ -36,7 +36,7 @@ pub enum Ttl {
 /// assert_eq!(sessions.expires_at("ada")?, Some(Expiry::Never));
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expiry {
     /// Not by itself.
     Never,

@@ -97,6 +97,13 @@ impl Slice {
     }
 }
 
+/// No bytes.
+impl Default for Slice {
+    fn default() -> Slice {
+        Slice::inline(&[])
+    }
+}
+
 impl From<Vec<u8>> for Slice {
     fn from(bytes: Vec<u8>) -> Slice {
         if bytes.len() <= INLINE_BYTES {
@@ -274,6 +281,13 @@ mod tests {
         assert_eq!(Vec::from(Slice::copy(b"ab")), b"ab");
         assert!(<[u8; 2]>::try_from(Slice::copy(b"ab")).is_ok_and(|array| array == *b"ab"));
         assert!(<[u8; 3]>::try_from(Slice::copy(b"ab")).is_err());
+    }
+
+    #[test]
+    fn the_default_slice_is_the_empty_one() {
+        assert_eq!(Slice::default(), Slice::copy(b""));
+        let mut kept = Slice::copy(b"ab");
+        assert_eq!((std::mem::take(&mut kept), kept), (Slice::copy(b"ab"), Slice::default()));
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Class {
 /// assert_eq!(env.open(Path::new("note"))?.len(), 2);
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// It fails and has no effect. `ErrorKind::Other` stands for a device error.
     Fail(ErrorKind),

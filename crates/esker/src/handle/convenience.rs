@@ -200,6 +200,24 @@ impl Keyspace {
     pub fn put_with_ttl(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Duration) -> Result<()> {
         self.put_with(key, value, &WriteOptions::new().ttl(ttl))
     }
+
+    /// As [`Keyspace::merge`]; the value lives for `ttl` from now on.
+    ///
+    /// # Errors
+    /// As [`Keyspace::merge`]; `InvalidArgument` also for a time of zero, or in a keyspace without
+    /// time to live.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, merge::Max};
+    /// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None }))?;
+    /// best.merge_with_ttl("ada", "7", std::time::Duration::from_secs(60))?;
+    /// assert!(matches!(best.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn merge_with_ttl(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>, ttl: Duration) -> Result<()> {
+        self.merge_with(key, operand, &WriteOptions::new().ttl(ttl))
+    }
 }
 
 impl Snapshot {

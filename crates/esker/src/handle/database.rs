@@ -232,6 +232,7 @@ impl Db {
     /// assert_eq!(before.get(&names, "ada")?.as_deref(), Some(&b"1815"[..]));
     /// # Ok::<(), esker::Error>(())
     /// ```
+    #[must_use = "a snapshot keeps nothing once it is dropped"]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.shared))
     }

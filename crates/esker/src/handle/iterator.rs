@@ -7,6 +7,7 @@ use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::Bound;
 
 /// A lower and an upper bound.
@@ -192,6 +193,8 @@ impl DoubleEndedIterator for Iter {
     }
 }
 
+impl FusedIterator for Iter {}
+
 /// Keys of one moment, in their order, from either end: an [`Iter`] without the values, made by
 /// [`Iter::keys`]. Errors are as there.
 ///
@@ -221,6 +224,8 @@ impl DoubleEndedIterator for Keys {
     }
 }
 
+impl FusedIterator for Keys {}
+
 /// A cursor over the keys of one moment. It lends the key and the value at its position, so that a
 /// scan copies nothing.
 ///
@@ -237,6 +242,7 @@ impl DoubleEndedIterator for Keys {
 /// assert_eq!((cursor.key(), cursor.value()), (&b"bob"[..], &b""[..]));
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "a cursor reads nothing until it is moved"]
 pub struct Cursor(ScanCursor);
 
 impl fmt::Debug for Cursor {

@@ -201,3 +201,13 @@ impl Keyspace {
         Cursor::new(self.source()?)
     }
 }
+
+/// As [`Keyspace::iter`].
+impl IntoIterator for &Keyspace {
+    type Item = Result<(Slice, Slice)>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        self.iter()
+    }
+}

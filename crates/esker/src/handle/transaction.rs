@@ -12,6 +12,7 @@ use crate::db::transaction::write_set;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -582,3 +583,5 @@ impl DoubleEndedIterator for TransactionIter<'_> {
         self.step(false)
     }
 }
+
+impl FusedIterator for TransactionIter<'_> {}

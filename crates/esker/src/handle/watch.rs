@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(worker.join().unwrap()?.0, b"mail/1"[..]);
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "a watch wakes nobody once it is dropped"]
 pub struct Watch {
     shared: Arc<Shared>,
     watcher: Arc<Watcher>,

@@ -29,7 +29,7 @@ use std::fmt;
 /// let violation = check_laws(&Last, &[b"a", b"b"], &[]).unwrap_err();
 /// assert!(matches!(violation.one_by_one, Some(Outcome::Value(_))));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// This value.
     Value(Vec<u8>),

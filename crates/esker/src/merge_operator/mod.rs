@@ -29,7 +29,7 @@ pub use laws::{LawViolation, Outcome, check_laws};
 /// };
 /// assert_eq!(refuse(b"ada").unwrap_err().to_string(), "3 bytes, not 8");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MergeError(pub String);
 
 impl fmt::Display for MergeError {

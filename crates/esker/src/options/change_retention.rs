@@ -13,7 +13,7 @@ use std::time::Duration;
 /// use std::time::Duration;
 /// let for_a_day = Options::default().keep_changes(ChangeRetention::Time(Duration::from_secs(86_400)));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeRetention {
     /// At least the changes in the last so many bytes of log segments, beyond those that recovery

@@ -11,7 +11,7 @@ use std::fmt;
 /// let explanation = Options::default().explain();
 /// assert!(explanation.options.iter().all(|option| option.origin == Origin::Default));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// It was not set.
     Default,

@@ -1,5 +1,6 @@
 //! Options that belong together, by the kind of load.
 
+use crate::error::{Error, Result};
 use std::str::FromStr;
 
 /// A kind of load. [`crate::Options::profile`] sets for each of them the same six options, so that
@@ -26,7 +27,7 @@ use std::str::FromStr;
 /// let options = Options::default().profile("counters".parse::<Profile>().expect("a name of a profile"));
 /// assert!(options.explain().to_string().contains("profile counters"));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of
     /// them before a flush; the cache, which blind writes do not use, is smaller.
@@ -85,7 +86,8 @@ impl Profile {
     ///
     /// ```
     /// assert_eq!(esker::Profile::ReadHeavy.name(), "read-heavy");
-    /// assert_eq!("read-heavy".parse(), Ok(esker::Profile::ReadHeavy));
+    /// assert_eq!("read-heavy".parse::<esker::Profile>()?, esker::Profile::ReadHeavy);
+    /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn name(self) -> &'static str {
         match self {
@@ -118,13 +120,12 @@ impl Profile {
 }
 
 impl FromStr for Profile {
-    type Err = String;
+    type Err = Error;
 
     /// The profile of that [`Profile::name`].
-    fn from_str(text: &str) -> Result<Profile, String> {
-        Profile::ALL
-            .into_iter()
-            .find(|profile| profile.name() == text)
-            .ok_or_else(|| format!("there is no profile {text:?}; use {}", Profile::ALL.map(Profile::name).join(", ")))
+    fn from_str(text: &str) -> Result<Profile> {
+        let names = || Profile::ALL.map(Profile::name).join(", ");
+        let unknown = || Error::invalid(format!("there is no profile {text:?}; use {}", names()));
+        Profile::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(unknown)
     }
 }

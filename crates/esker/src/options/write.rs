@@ -16,7 +16,7 @@ use std::time::Duration;
 /// }
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StallPolicy {
     /// It waits for as long as it takes.
     #[default]
@@ -38,7 +38,7 @@ pub enum StallPolicy {
 /// names.put_with("ada", "1815", &WriteOptions::new().sync(true))?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[must_use = "each setting returns the changed options"]
 pub struct WriteOptions {
     pub(crate) sync: bool,

@@ -361,6 +361,7 @@ impl<K: KeyCodec, N: Count> Counters<K, N> {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it writes nothing by itself"]
 pub struct CounterBatch<'a, K, N> {
     counters: &'a Counters<K, N>,
     batch: &'a mut Batch,
@@ -382,6 +383,26 @@ impl<K: KeyCodec, N: Count> CounterBatch<'_, K, N> {
     /// ```
     pub fn add(&mut self, key: impl EncodeKey<K>, n: N) -> Result<()> {
         with_pair(&key, &n, |key, n| self.batch.merge(self.counters.0.keyspace(), key, n))
+    }
+
+    /// As [`CounterBatch::add`], and the counter lives for `ttl` from the commit on.
+    ///
+    /// # Errors
+    /// As [`Batch::merge_with_ttl`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{Counters, KeyspaceOptions, Ttl};
+    /// let expiring = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
+    /// let hits: Counters<String> = Counters::open(&db, "hits", expiring)?;
+    /// let mut batch = db.batch();
+    /// hits.in_batch(&mut batch).add_with_ttl("/", 1, std::time::Duration::from_secs(60))?;
+    /// batch.commit()?;
+    /// assert_eq!(hits.get("/")?, 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn add_with_ttl(&mut self, key: impl EncodeKey<K>, n: N, ttl: Duration) -> Result<()> {
+        self.counters.0.in_batch(self.batch).merge_with_ttl(key, n, ttl)
     }
 
     /// Sets the counter of `key` to `n`.
@@ -430,6 +451,7 @@ impl<K: KeyCodec, N: Count> CounterBatch<'_, K, N> {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it reads and writes nothing by itself"]
 pub struct CounterTransaction<'a, K, N> {
     counters: &'a Counters<K, N>,
     transaction: &'a mut Transaction,
@@ -451,6 +473,44 @@ impl<K: KeyCodec, N: Count> CounterTransaction<'_, K, N> {
     /// ```
     pub fn add(&mut self, key: impl EncodeKey<K>, n: N) -> Result<()> {
         with_pair(&key, &n, |key, n| self.transaction.merge(self.counters.0.keyspace(), key, n))
+    }
+
+    /// As [`CounterTransaction::add`], and the counter lives for `ttl` from the commit on.
+    ///
+    /// # Errors
+    /// As [`Transaction::merge_with_ttl`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{Counters, KeyspaceOptions, Ttl};
+    /// let expiring = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
+    /// let hits: Counters<String> = Counters::open(&db, "hits", expiring)?;
+    /// let mut transaction = db.transaction();
+    /// hits.in_transaction(&mut transaction).add_with_ttl("/", 1, std::time::Duration::from_secs(60))?;
+    /// transaction.commit()?;
+    /// assert_eq!(hits.get("/")?, 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn add_with_ttl(&mut self, key: impl EncodeKey<K>, n: N, ttl: Duration) -> Result<()> {
+        self.counters.0.in_transaction(self.transaction).merge_with_ttl(key, n, ttl)
+    }
+
+    /// Sets the counter of `key` to `n` at the commit.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let hits: esker::Counters<String> = esker::Counters::open(&db, "hits", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// hits.in_transaction(&mut transaction).set("/", 7)?;
+    /// transaction.commit()?;
+    /// assert_eq!(hits.get("/")?, 7);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn set(&mut self, key: impl EncodeKey<K>, n: N) -> Result<()> {
+        self.counters.0.in_transaction(self.transaction).put(key, n)
     }
 
     /// The counter of `key`, as the transaction sees it.

@@ -12,7 +12,7 @@ use std::fmt;
 /// let error: DecodeError = u64::decode_key(b"ada").unwrap_err();
 /// assert_eq!(error.to_string(), "expected 8 bytes of a u64, found 3");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DecodeError(pub String);
 
 impl fmt::Display for DecodeError {

@@ -6,6 +6,7 @@ use crate::base::slice::Slice;
 use crate::error::Result;
 use crate::handle::{Iter, Keys, Keyspace};
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
 /// Typed pairs of one moment, in the order of their keys, from either end.
@@ -23,6 +24,7 @@ use std::marker::PhantomData;
 /// }
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct TypedIter<K, V, I = Iter> {
     pairs: I,
     /// Named in errors.
@@ -89,6 +91,14 @@ where
     }
 }
 
+impl<K, V, I> FusedIterator for TypedIter<K, V, I>
+where
+    K: KeyCodec,
+    V: ValueCodec,
+    I: FusedIterator<Item = Result<(Slice, Slice)>>,
+{
+}
+
 /// Typed keys of one moment, in their order, from either end: made by [`TypedIter::keys`]. Errors
 /// are as there.
 ///
@@ -101,6 +111,7 @@ where
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "an iterator reads nothing until it is advanced"]
 pub struct TypedKeys<K> {
     keys: Keys,
     keyspace: Keyspace,
@@ -129,3 +140,5 @@ impl<K: KeyCodec> DoubleEndedIterator for TypedKeys<K> {
         Some(self.decode(key))
     }
 }
+
+impl<K: KeyCodec> FusedIterator for TypedKeys<K> {}

@@ -386,3 +386,13 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
         TypedIter::new(&self.keyspace, self.keyspace.prefix(encode_prefix(&prefix)))
     }
 }
+
+/// As [`TypedKeyspace::iter`].
+impl<K: KeyCodec, V: ValueCodec> IntoIterator for &TypedKeyspace<K, V> {
+    type Item = Result<(K, V)>;
+    type IntoIter = TypedIter<K, V>;
+
+    fn into_iter(self) -> TypedIter<K, V> {
+        self.iter()
+    }
+}

@@ -28,7 +28,7 @@ use std::ops::Deref;
 /// assert_eq!(user.name, "Ada");
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Postcard<T>(pub T);
 
 impl<T> Deref for Postcard<T> {

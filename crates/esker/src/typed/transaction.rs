@@ -39,6 +39,7 @@ impl<K, V> TypedKeyspace<K, V> {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it reads and writes nothing by itself"]
 pub struct TypedTransaction<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) transaction: &'a mut Transaction,

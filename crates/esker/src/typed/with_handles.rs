@@ -53,6 +53,7 @@ impl<K, V> TypedKeyspace<K, V> {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it reads nothing by itself"]
 pub struct TypedSnapshot<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) snapshot: &'a Snapshot,
@@ -153,6 +154,7 @@ impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "it writes nothing by itself"]
 pub struct TypedBatch<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) batch: &'a mut Batch,

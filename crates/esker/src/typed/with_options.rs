@@ -4,10 +4,13 @@ use super::counters::{Count, Counters};
 use super::encoded::{with_key, with_pair};
 use super::key::{EncodeKey, KeyCodec};
 use super::keyspace::TypedKeyspace;
+use super::range::TypedRange;
+use super::transaction::TypedTransaction;
 use super::value::{EncodeValue, ValueCodec};
 use super::with_handles::TypedBatch;
 use crate::error::Result;
 use crate::options::WriteOptions;
+use std::time::Duration;
 
 impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
     /// As [`Keyspace::put_if_absent_with`](crate::Keyspace::put_if_absent_with).
@@ -152,6 +155,97 @@ impl<K: KeyCodec, V: ValueCodec> TypedBatch<'_, K, V> {
     /// ```
     pub fn merge(&mut self, key: impl EncodeKey<K>, operand: impl EncodeValue<V>) -> Result<()> {
         with_pair(&key, &operand, |key, operand| self.batch.merge(self.keyspace.keyspace(), key, operand))
+    }
+
+    /// As [`Batch::merge_with_ttl`](crate::Batch::merge_with_ttl).
+    ///
+    /// # Errors
+    /// As [`Batch::merge_with_ttl`](crate::Batch::merge_with_ttl).
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, TypedKeyspace, merge::Max};
+    /// let expiring = KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None });
+    /// let best: TypedKeyspace<String, u32> = TypedKeyspace::open(&db, "best", expiring)?;
+    /// let mut batch = db.batch();
+    /// best.in_batch(&mut batch).merge_with_ttl("ada", 7, std::time::Duration::from_secs(60))?;
+    /// batch.commit()?;
+    /// assert!(matches!(best.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn merge_with_ttl(
+        &mut self,
+        key: impl EncodeKey<K>,
+        operand: impl EncodeValue<V>,
+        ttl: Duration,
+    ) -> Result<()> {
+        with_pair(&key, &operand, |key, operand| self.batch.merge_with_ttl(self.keyspace.keyspace(), key, operand, ttl))
+    }
+}
+
+impl<K: KeyCodec, V: ValueCodec> TypedTransaction<'_, K, V> {
+    /// As [`Transaction::merge_with_ttl`](crate::Transaction::merge_with_ttl).
+    ///
+    /// # Errors
+    /// As [`Transaction::merge_with_ttl`](crate::Transaction::merge_with_ttl).
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, TypedKeyspace, merge::Max};
+    /// let expiring = KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None });
+    /// let best: TypedKeyspace<String, u32> = TypedKeyspace::open(&db, "best", expiring)?;
+    /// let mut transaction = db.transaction();
+    /// best.in_transaction(&mut transaction).merge_with_ttl("ada", 7, std::time::Duration::from_secs(60))?;
+    /// transaction.commit()?;
+    /// assert!(matches!(best.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn merge_with_ttl(
+        &mut self,
+        key: impl EncodeKey<K>,
+        operand: impl EncodeValue<V>,
+        ttl: Duration,
+    ) -> Result<()> {
+        with_pair(&key, &operand, |key, operand| {
+            self.transaction.merge_with_ttl(self.keyspace.keyspace(), key, operand, ttl)
+        })
+    }
+}
+
+impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
+    /// As [`Keyspace::merge_with_ttl`](crate::Keyspace::merge_with_ttl).
+    ///
+    /// # Errors
+    /// As [`Keyspace::merge_with_ttl`](crate::Keyspace::merge_with_ttl).
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, TypedKeyspace, merge::Max};
+    /// let expiring = KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None });
+    /// let best: TypedKeyspace<String, u32> = TypedKeyspace::open(&db, "best", expiring)?;
+    /// best.merge_with_ttl("ada", 7, std::time::Duration::from_secs(60))?;
+    /// assert!(matches!(best.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn merge_with_ttl(&self, key: impl EncodeKey<K>, operand: impl EncodeValue<V>, ttl: Duration) -> Result<()> {
+        self.merge_with(key, operand, &WriteOptions::new().ttl(ttl))
+    }
+
+    /// As [`Keyspace::delete_range_with`](crate::Keyspace::delete_range_with).
+    ///
+    /// # Errors
+    /// As [`TypedKeyspace::delete_range`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let births = esker::TypedKeyspace::<String, u32>::open(&db, "births", Default::default())?;
+    /// births.put("ada", 1815)?;
+    /// births.delete_range_with("a".."b", &esker::WriteOptions::new().sync(true))?;
+    /// assert_eq!(births.get("ada")?, None);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn delete_range_with(&self, range: impl TypedRange<K>, options: &WriteOptions) -> Result<()> {
+        self.keyspace().delete_range_with(range.encode_bounds(), options)
     }
 }
 

@@ -64,6 +64,7 @@ mod stall_policy;
 mod styles;
 mod thread_end;
 mod threads_may_share;
+mod traits;
 mod transactions;
 mod ttl;
 mod ttl_merge;

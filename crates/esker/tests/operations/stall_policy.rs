@@ -287,3 +287,52 @@ fn a_write_beside_one_that_waits_for_the_log_does_not_wait() {
     wait_until("writes go on", || outcome(k.put_with("a", "1", &failing())).is_none());
     assert_eq!(k.iter().count(), 1001);
 }
+
+/// What is stalled in one keyspace concerns no write to another one that has room, and each batch
+/// that has a part in it.
+#[test]
+fn a_keyspace_with_room_takes_writes_while_another_one_is_stalled() {
+    let disk = Disk::new();
+    let db = disk.open();
+    let _released = disk.released_at_the_end();
+    let (full, free) = (keyspace(&db, "full"), keyspace(&db, "free"));
+    disk.hang(".table");
+    fill(&full, 0);
+    let short = WriteOptions::new().stall(StallPolicy::For(Duration::from_millis(5)));
+    let policies = [failing(), short, WriteOptions::new()];
+    let write_beside = |name: &str| {
+        for options in &policies {
+            assert_eq!(outcome(free.put_with(name, "1", options)), None);
+            let mut transaction = db.transaction();
+            assert!(transaction.get(&full, key(0)).unwrap().is_some());
+            transaction.put(&free, name, "2").unwrap();
+            assert_eq!(outcome(transaction.commit_with(options)), None);
+        }
+    };
+    write_beside("a");
+    // In either order of the parts.
+    for options in &policies[..2] {
+        for is_first in [true, false] {
+            let mut batch = db.batch();
+            let order = if is_first { [&full, &free] } else { [&free, &full] };
+            order.into_iter().for_each(|part| batch.put(part, "b", "1").unwrap());
+            let refused = batch.commit_with(options).unwrap_err();
+            let names_it = matches!(&refused, Error::WriteStalled { keyspace: Some(name), .. } if name == "full");
+            assert!(names_it, "{refused:?}");
+        }
+    }
+    assert_eq!((full.get("b").unwrap(), free.get("b").unwrap()), (None, None));
+    // Beside a writer that waits for as long as it takes.
+    std::thread::scope(|scope| {
+        let _released = disk.released_at_the_end();
+        let stalls = db.stats().stalls;
+        let waits = scope.spawn(|| full.put("c", [7; 1000]));
+        wait_until("it waits", || db.stats().stalls > stalls);
+        write_beside("c");
+        assert!(!waits.is_finished());
+        disk.fault.clear();
+        waits.join().unwrap().unwrap();
+    });
+    assert_eq!(free.get("c").unwrap().as_deref(), Some(&b"2"[..]));
+    assert!(full.get("c").unwrap().is_some());
+}

@@ -1,8 +1,10 @@
 //! Merges where entries expire: what an operand meets is decided when it is written.
 
-use crate::common::{Machine, PLACES, at, settle, text};
+use crate::common::{DIRECTORY, Machine, PLACES, at, settle, text};
+use esker::env::fault::{Class, FaultEnv};
 use esker::merge::{StringAppend, UInt64Add};
-use esker::{Db, Expiry, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Ttl, WriteOptions};
+use esker::{Db, Expiry, Keyspace, KeyspaceOptions, MergeError, MergeOperator, ReadMode, Ttl, WriteOptions};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn for_seconds(count: u64) -> WriteOptions {
@@ -252,4 +254,37 @@ fn decisions_survive_the_loss_of_the_process() {
     let log = append(&db, Some(7));
     assert_eq!(text(&log, "k").as_deref(), Some("new"));
     assert_eq!(log.expires_at("k").expect("get"), Some(Expiry::At(at(17))));
+}
+
+/// Seen in batches: each merge read a table, at five times the price of a single one.
+#[test]
+fn what_the_memtable_holds_is_looked_up_nowhere_else() {
+    let machine = Machine::new();
+    let counted = FaultEnv::new(machine.env.clone());
+    let options = machine.options().env(Arc::new(counted.clone())).read_mode(ReadMode::Pread).block_cache_bytes(0);
+    let db = Db::open(DIRECTORY, options).expect("open");
+    let hits = keyspace(&db, Some(1000), UInt64Add);
+    let one = 1u64.to_le_bytes();
+    for key in ["a", "b"] {
+        hits.merge(key, one).expect("merge");
+    }
+    db.compact().expect("compact");
+    let reads = |merge: &dyn Fn() -> esker::Result<()>| {
+        let before = counted.calls(Class::Read);
+        merge().expect("merge");
+        counted.calls(Class::Read) - before
+    };
+    let in_batch = |keys: &[&str]| {
+        let mut batch = db.batch();
+        keys.iter().try_for_each(|key| batch.merge(&hits, key, one))?;
+        batch.commit()
+    };
+    assert!(reads(&|| hits.merge("a", one)) > 0, "the table alone holds it");
+    assert_eq!(reads(&|| hits.merge("a", one)), 0);
+    assert_eq!(reads(&|| in_batch(&["a"])), 0);
+    assert_eq!(reads(&|| in_batch(&["a", "a", "a"])), 0);
+    assert!(reads(&|| in_batch(&["a", "b"])) > 0, "the table alone holds one of them");
+    assert_eq!(reads(&|| in_batch(&["a", "b"])), 0);
+    let count = |key: &str| hits.get(key).expect("get").map(|value| u64::from_le_bytes(value.try_into().expect("8")));
+    assert_eq!((count("a"), count("b")), (Some(9), Some(3)));
 }

@@ -204,6 +204,38 @@ fn counters_expire_in_a_keyspace_with_a_time_to_live() {
     assert_eq!(hits.get("/").unwrap(), 1);
 }
 
+#[test]
+fn merges_with_a_time_to_live_have_typed_forms() {
+    let clock = Arc::new(ManualClock::new(1_000_000));
+    let options = Options::default().env(Arc::new(MemEnv::new())).clock(clock.clone());
+    let db = Db::open(DIRECTORY, options).unwrap();
+    let expiring = || KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
+    let hits: Counters<u32> = Counters::open(&db, "hits", expiring()).unwrap();
+    let best: TypedKeyspace<u32, u32> =
+        TypedKeyspace::open(&db, "best", expiring().merge_operator(merge::Max)).unwrap();
+    let (short, long) = (Duration::from_secs(10), Duration::from_secs(100));
+    best.merge_with_ttl(1, 7, short).unwrap();
+    let mut batch = db.batch();
+    best.in_batch(&mut batch).merge_with_ttl(2, 7, short).unwrap();
+    best.in_batch(&mut batch).merge_with_ttl(3, 7, long).unwrap();
+    hits.in_batch(&mut batch).add_with_ttl(1, 5, short).unwrap();
+    hits.in_batch(&mut batch).add_with_ttl(2, 5, long).unwrap();
+    batch.commit().unwrap();
+    let mut transaction = db.transaction();
+    best.in_transaction(&mut transaction).merge_with_ttl(4, 7, short).unwrap();
+    hits.in_transaction(&mut transaction).add_with_ttl(2, 1, short).unwrap();
+    hits.in_transaction(&mut transaction).set(3, 9).unwrap();
+    assert_eq!(hits.in_transaction(&mut transaction).get(2).unwrap(), 6);
+    transaction.commit().unwrap();
+    assert_eq!(best.count(..).unwrap(), 4);
+    assert_eq!([1u32, 2, 3].map(|key| hits.get(key).unwrap()), [5, 6, 9]);
+    clock.advance(Duration::from_secs(11));
+    assert_eq!([1u32, 2, 3, 4].map(|key| best.get(key).unwrap()), [None, None, Some(7), None]);
+    assert_eq!([1u32, 2, 3].map(|key| hits.get(key).unwrap()), [0, 0, 9]);
+    best.delete_range_with(3.., &esker::WriteOptions::new().sync(true)).unwrap();
+    assert_eq!(best.get(3).unwrap(), None);
+}
+
 #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug, Clone)]
 struct User {
     name: String,

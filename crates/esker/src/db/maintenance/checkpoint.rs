@@ -42,7 +42,7 @@ const LOG_SEGMENT_BYTES: u64 = 256;
 /// db.checkpoint_with("/mnt/backup/monday", esker::CheckpointMode::Copy)?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum CheckpointMode {
     /// By hard link, in next to no time and space; a file for which that does not work, as to

@@ -16,7 +16,7 @@ use crate::db::state::memory::MemoryStats;
 /// use esker::{METRICS, MetricKind};
 /// assert!(METRICS.iter().any(|metric| metric.kind == MetricKind::Histogram));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MetricKind {
     /// It only grows, from 0 at the open.
@@ -32,7 +32,7 @@ pub enum MetricKind {
 /// ```
 /// assert_eq!(esker::metric("stall.micros").map(|metric| metric.unit), Some(esker::MetricUnit::Microseconds));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MetricUnit {
     /// A thing, which the name says.

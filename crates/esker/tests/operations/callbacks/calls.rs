@@ -281,6 +281,7 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::clear", Refused, |db: &Own| plain(db)?.clear()),
     call!("Keyspace::delete_prefix", Refused, |db: &Own| plain(db)?.delete_prefix("b")),
     call!("Keyspace::put_with_ttl", Refused, |db: &Own| expiring(db)?.put_with_ttl("bob", "1923", HOUR)),
+    call!("Keyspace::merge_with_ttl", Refused, |db: &Own| expiring(db)?.merge_with_ttl("more", "1", HOUR)),
     call!("Keyspace::pop_first", Refused, |db: &Own| plain(db)?.pop_first().map(drop)),
     call!("Keyspace::first", Refused, |db: &Own| plain(db)?.first().map(drop)),
     call!("Keyspace::last", Refused, |db: &Own| plain(db)?.last().map(drop)),
