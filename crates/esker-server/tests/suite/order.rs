@@ -2,6 +2,7 @@
 
 use crate::support::{Client, TestServer, shown, wait_until};
 use std::io::Write;
+use std::net::SocketAddr;
 
 /// Keeps the thread that executes commands busy, so that what is sent meanwhile arrives together.
 fn occupy(client: &mut Client) {
@@ -30,6 +31,20 @@ fn connections_are_served_in_the_order_of_their_requests() {
     }
 }
 
+/// Waits until the server's end of a connection has the news that the client has closed its own.
+/// On a machine with much to do the system may hand them on behind what another connection has sent
+/// since.
+fn wait_for_end_of(client: SocketAddr) {
+    const CLOSE_WAIT: &str = "08";
+    let port = format!(":{:04X}", client.port());
+    wait_until(|| {
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("the connections of this machine");
+        let fields = table.lines().map(|line| line.split_whitespace().skip(2).take(2).collect::<Vec<_>>());
+        // Where there is none, the server has closed its end too.
+        fields.filter(|fields| fields[0].ends_with(&port)).all(|fields| fields[1] == CLOSE_WAIT)
+    });
+}
+
 /// A client that has gone before an element comes does not take it.
 #[test]
 fn who_is_gone_before_a_push_takes_nothing() {
@@ -39,8 +54,10 @@ fn who_is_gone_before_a_push_takes_nothing() {
         let mut gone = server.client();
         gone.send(&["BLPOP", "l", "0"]);
         wait_until(|| pusher.line("INFO clients").contains("blocked_clients:1"));
+        let address = gone.stream.local_addr().expect("it is connected");
         occupy(&mut busy);
         drop(gone);
+        wait_for_end_of(address);
         pusher.send(&["RPUSH", "l", "e"]);
         assert_eq!(shown(&pusher.receive()), ":1");
         assert_eq!(pusher.line("LPOP l"), "$1 e", "round {round}");
