@@ -88,10 +88,10 @@ impl Found {
     }
 }
 
-/// Such a disk may take the last synced records ("Where it tears a sector, the last synced record
-/// can go with it", durability.md), or leave a database that says that it is damaged. What the
-/// manifest says was synced is not among them: "a flush or an ingest: the manifest says how far the
-/// log was synced for it".
+/// Such a disk may take the last synced records of the log and of the manifest ("Where it tears a
+/// sector, the last synced record can go with it", durability.md), or leave a database that says
+/// that it is damaged. What the first record of a manifest holds, or says was synced, is not among
+/// them.
 fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>) -> Checked<()> {
     let told = |error: Error| match error {
         Error::Corruption { .. } => Ok(()),
@@ -112,7 +112,7 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
     }
     // A repair of that promises nothing exact.
     if !progress.damaged {
-        before.find(&state, before.listed)?;
+        before.find(&state, before.renewed)?;
     }
     Ok(())
 }

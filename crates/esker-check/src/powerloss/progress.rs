@@ -62,6 +62,9 @@ pub struct Progress {
     pub vouched: usize,
     /// Those of which the manifest says so.
     pub listed: usize,
+    /// Those of which the first record of a manifest says so: later edits are appended beside their
+    /// predecessors, which a disk that tears what it rewrites can take with them.
+    pub renewed: usize,
     /// Commits covered by a flush or a close: they survive even if they were not logged.
     pub flushed: usize,
     /// Whether the file that names the manifest may be missing.
@@ -96,6 +99,7 @@ impl Default for Progress {
             log_synced: 0,
             vouched: 0,
             listed: 0,
+            renewed: 0,
             flushed: 0,
             damaged: false,
             destroying: false,
@@ -155,6 +159,7 @@ impl Progress {
             log_synced: self.log_synced.min(count),
             vouched: self.vouched.min(count),
             listed: self.listed.min(count),
+            renewed: self.renewed.min(count),
             flushed: if all_durable { count } else { self.flushed.min(count) },
             damaged: self.damaged,
             destroying: self.destroying,
@@ -357,15 +362,23 @@ impl Progress {
         self.log_synced = self.attempted();
     }
 
-    /// Notes that everything is in tables.
+    /// Notes that everything is in tables. Writes without log are then in a manifest of their own,
+    /// with all before them: "flushes of `disable_wal` writes are never lost this way".
     pub fn note_flushed(&mut self) {
+        let unlogged = self.commits.iter().rposition(|commit| !commit.logged);
+        self.renewed = self.renewed.max(unlogged.map_or(0, |last| last + 1));
         self.synced = self.attempted();
         self.flushed = self.attempted();
         self.note_listed();
     }
 
-    /// Notes that the manifest was written behind everything so far.
-    pub fn note_listed(&mut self) {
+    /// Notes that a manifest of its own was written behind everything so far.
+    pub fn note_renewed(&mut self) {
+        self.renewed = self.attempted();
+        self.note_listed();
+    }
+
+    fn note_listed(&mut self) {
         self.vouched = self.attempted();
         self.listed = self.attempted();
     }

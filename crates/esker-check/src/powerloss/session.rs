@@ -214,14 +214,14 @@ impl Session {
                 progress.attempt_load(&loaded(*index, pairs));
                 keyspace.ingest(pairs.iter().map(|(key, value)| (key, value)))?;
                 progress.acknowledge(sync);
-                progress.note_listed();
+                progress.note_renewed();
             }
             Step::DropKeyspace(index) => {
                 let name = self.keyspace(*index, progress)?.name();
                 progress.attempt_drop(*index);
                 self.db.drop_keyspace(&name)?;
                 progress.acknowledge(Durability::Sync);
-                progress.note_listed();
+                progress.note_renewed();
                 progress.standing.note_dropped(*index);
                 self.keyspaces[*index] = None;
             }
@@ -520,6 +520,7 @@ pub fn run(
                     _ => {}
                 }
                 session = Session::open(&ground, progress)?;
+                progress.note_renewed();
             }
             Step::DropAndReopen => {
                 session.flush_unlogged(progress)?;

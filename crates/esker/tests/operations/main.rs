@@ -27,6 +27,7 @@ mod faults_under_mappings;
 mod fifo;
 mod filter_policy;
 mod filters;
+mod flush_beside_flush;
 mod follower;
 mod follower_checkpoint;
 mod follower_reads;

@@ -175,15 +175,15 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         }
     };
     // The keyspace may be dropped while it is flushed.
-    if !commit(inner, keyspace, changes, run, &tables, &[])?
-        || !keyspace.read_state.install_flush(memtable, run, &tables)
-    {
+    let is_in_manifest = commit(inner, keyspace, changes, run, &tables, &[])?;
+    if is_in_manifest && memtable.has_unlogged_writes() {
+        // They are nowhere else. Before the memtable is gone: other callers wait for nothing more.
+        // After an error it must not be flushed again, since the manifest names its tables.
+        renew_manifest(inner, &[]).map_err(|error| inner.error_state.poison(error))?;
+    }
+    if !is_in_manifest || !keyspace.read_state.install_flush(memtable, run, &tables) {
         remover::retire_tables(inner, tables);
         return Ok(());
-    }
-    if memtable.has_unlogged_writes() {
-        // They are nowhere else.
-        renew_manifest(inner, &[])?;
     }
     // What a small one costs says nothing about a full one.
     if memtable.end() >= inner.options.write_buffer_bytes / 4 {
