@@ -2,7 +2,7 @@
 
 use crate::Checked;
 use crate::cast::{Features, Role};
-use crate::counts::FeatureCounts;
+use crate::counts::{Feature, FeatureCounts, is_about};
 use crate::driver::{Driver, FeedCounts};
 use crate::generator::{Generator, Operation};
 use crate::operators::silence_panics_on_purpose;
@@ -32,6 +32,8 @@ pub struct Campaign {
     pub operations_total: u64,
     /// What the runs may use.
     pub features: Features,
+    /// What half of the operations are to be about.
+    pub mostly: Option<Feature>,
     /// Only option sets whose name contains this.
     pub only: String,
     /// Where databases on a real disk go.
@@ -155,6 +157,7 @@ impl Campaign {
             operations: 2000,
             operations_total: u64::MAX,
             features: Features::ALL,
+            mostly: None,
             only: String::new(),
             directory: directory.to_path_buf(),
             workers: 2,
@@ -238,7 +241,13 @@ impl Campaign {
         let seed = Random::derived(self.settings.seed, &[run]).next();
         let count = self.operations * set.length_percent / 100;
         let mut generator = Generator::new(seed, self.features);
-        let operations = generator.operations(count);
+        let operations = match self.mostly {
+            None => generator.operations(count),
+            Some(feature) => {
+                let cast = generator.cast().to_vec();
+                generator.operations_mostly(count, &|operation| is_about(operation, feature, &cast))
+            }
+        };
         let cast = generator.cast();
         let attempt = |operations: &[Operation]| -> Result<FeedCounts, (usize, String)> {
             if !set.on_disk {
@@ -275,13 +284,19 @@ impl Campaign {
     /// The command that repeats one run.
     fn command(&self, run: u64) -> String {
         format!(
-            "cargo run -p esker-check -- model --seed {} --only {} --first-run {run} --runs 1 --operations {}{}",
+            "cargo run -p esker-check -- model --seed {} --only {} --first-run {run} --runs 1 --operations {}{}{}",
             self.settings.seed,
             if self.only.is_empty() { "\"\"" } else { &self.only },
             self.operations,
             self.features.arguments(),
+            self.mostly.map_or(String::new(), |feature| format!(" --mostly {}", name_of(feature))),
         )
     }
+}
+
+/// What the feature is called on the command line.
+fn name_of(feature: Feature) -> String {
+    clap::ValueEnum::to_possible_value(&feature).map_or(String::new(), |value| value.get_name().to_string())
 }
 
 /// Indexes of option sets in the order of the runs: each once, then those in memory again and

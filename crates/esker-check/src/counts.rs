@@ -8,20 +8,33 @@ use std::fmt;
 use std::ops::AddAssign;
 
 /// What an operation can be about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Feature {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Feature {
+    /// Conditional and returning writes.
     Conditional,
+    /// Expiries changed without the value.
     ExpiryChanged,
+    /// Entries with an expiry of their own.
     OwnExpiry,
+    /// Merges.
     Merge,
+    /// Deletes of ranges.
     Range,
+    /// Transactions.
     Transaction,
+    /// Keyspaces that are dropped, and uses of those.
     Drop,
+    /// Other names and settings of keyspaces.
     Settings,
+    /// Sorted pairs past the log.
     Load,
+    /// Readers of changes, and followers.
     Changes,
+    /// Followers alone.
     Follower,
+    /// Counts, first and last keys, and whether one is there.
     CountOrEnd,
+    /// Keyspaces in another order than that of bytes.
     Order,
 }
 
@@ -38,7 +51,7 @@ const FEATURES: [(Feature, &str); 13] = [
     (Feature::Load, "loads"),
     (Feature::Changes, "on changes"),
     (Feature::Follower, "of followers"),
-    (Feature::CountOrEnd, "counts, first and last keys"),
+    (Feature::CountOrEnd, "counts and ends"),
     (Feature::Order, "in another order of keys"),
 ];
 
@@ -80,7 +93,8 @@ impl fmt::Display for FeatureCounts {
     }
 }
 
-fn is_about(operation: &Operation, feature: Feature, cast: &[Role]) -> bool {
+/// Whether the operation is about it, in a run with these keyspaces.
+pub fn is_about(operation: &Operation, feature: Feature, cast: &[Role]) -> bool {
     let any_step = |is_one: fn(&TransactionStep) -> bool| match operation {
         Operation::Transaction(steps, _) => steps.iter().any(is_one),
         _ => false,
@@ -234,5 +248,20 @@ mod tests {
         let expected = operations.iter().filter(|operation| keyspaces(operation).contains(&ordered)).count() as u64;
         let of_order = FeatureCounts::of(&operations, cast).0[FEATURES.len() - 1];
         assert!(expected > 100 && of_order >= expected, "{of_order} of {expected}");
+    }
+
+    #[test]
+    fn half_of_the_operations_are_about_what_they_are_to_be_about() {
+        for (feature, name) in FEATURES {
+            let made = |seed| {
+                let mut generator = Generator::new(seed, Features::ALL);
+                let cast = generator.cast().to_vec();
+                let operations = generator.operations_mostly(500, &|operation| is_about(operation, feature, &cast));
+                operations.iter().filter(|operation| is_about(operation, feature, &cast)).count()
+            };
+            // Some runs have no keyspace in another order, or none where anything expires.
+            let most = (0..10).map(made).max().unwrap_or(0);
+            assert!(most >= 200, "{name}: {most} of 500");
+        }
     }
 }

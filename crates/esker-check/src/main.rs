@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use esker_check::Checked;
 use esker_check::campaign::Campaign;
+use esker_check::counts::Feature;
 use esker_check::crashes::Crashes;
 use esker_check::faults::Faults;
 use esker_check::kill9::{self, KillLoop};
@@ -127,6 +128,9 @@ struct Model {
     /// No new run after so many; without --seconds there is no other limit then
     #[arg(long, default_value_t = u64::MAX)]
     operations_total: u64,
+    /// What half of the operations are to be about
+    #[arg(long, value_enum)]
+    mostly: Option<Feature>,
     /// What the runs may use besides: clock-back
     #[arg(long, default_value = "")]
     with: String,
@@ -267,6 +271,7 @@ fn model(given: Model) -> Checked<()> {
     campaign.operations_total = given.operations_total;
     campaign.features.set(&given.without, false)?;
     campaign.features.set(&given.with, true)?;
+    campaign.mostly = given.mostly;
     campaign.only = given.only;
     campaign.workers = given.workers;
     let totals = campaign.run()?;

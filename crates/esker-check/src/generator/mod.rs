@@ -27,6 +27,24 @@ struct Shares {
     feed_permille: usize,
 }
 
+impl Shares {
+    /// Those of a run. `ticks`: something expires. `pick`: which of those that there are.
+    fn choose(features: Features, ticks: bool, pick: &mut dyn FnMut(&[usize]) -> usize) -> Shares {
+        let mut of = |is_on: bool, shares: &[usize]| if is_on { pick(shares) } else { 0 };
+        Shares {
+            write_percent: of(true, &[15, 40, 60, 85]),
+            maintenance_permille: of(true, &[1, 3, 10, 30]),
+            range_percent: of(features.ranges, &[0, 2, 5]),
+            tick_permille: of(ticks, &[5, 20, 60]),
+            transaction_permille: of(features.transactions, &[0, 5, 40]),
+            drop_permille: of(features.drops, &[0, 4, 15]),
+            settings_permille: of(features.settings, &[0, 3, 12]),
+            load_permille: of(features.loads, &[0, 2, 6]),
+            feed_permille: of(features.changes, &[0, 10, 60]),
+        }
+    }
+}
+
 /// Makes the operations of one run.
 pub struct Generator {
     random: Random,
@@ -56,27 +74,7 @@ impl Generator {
             ordered.sort_by(|a, b| order.compare(a, b));
             ordered
         });
-        let write_percent = [15, 40, 60, 85][random.below(4)];
-        let maintenance_permille = [1, 3, 10, 30][random.below(4)];
-        let range_percent = if features.ranges { [0, 2, 5][random.below(3)] } else { 0 };
-        let ticking = cast.iter().any(|role| role.ttl != Ttl::Off);
-        let tick_permille = if ticking { [5, 20, 60][random.below(3)] } else { 0 };
-        let transaction_permille = if features.transactions { [0, 5, 40][random.below(3)] } else { 0 };
-        let drop_permille = if features.drops { [0, 4, 15][random.below(3)] } else { 0 };
-        let settings_permille = if features.settings { [0, 3, 12][random.below(3)] } else { 0 };
-        let load_permille = if features.loads { [0, 2, 6][random.below(3)] } else { 0 };
-        let feed_permille = if features.changes { [0, 10, 60][random.below(3)] } else { 0 };
-        let shares = Shares {
-            write_percent,
-            maintenance_permille,
-            range_percent,
-            tick_permille,
-            transaction_permille,
-            drop_permille,
-            settings_permille,
-            load_permille,
-            feed_permille,
-        };
+        let shares = Shares::choose(features, ticks(&cast), &mut |shares| shares[random.below(shares.len())]);
         Generator { random, features, present: cast.clone(), cast, keys, ordered, shares }
     }
 
@@ -87,13 +85,39 @@ impl Generator {
 
     /// That many operations, the last of them a comparison of everything.
     pub fn operations(&mut self, count: usize) -> Vec<Operation> {
+        self.collect(count, Generator::operation)
+    }
+
+    /// The same; where one is free to be anything, it is one that is `wanted` if that is found by
+    /// trying. Half of them stay as they come, so that there is something to want it on.
+    pub fn operations_mostly(&mut self, count: usize, wanted: &dyn Fn(&Operation) -> bool) -> Vec<Operation> {
+        self.shares = Shares::choose(self.features, ticks(&self.cast), &mut |shares| shares[shares.len() - 1]);
+        self.collect(count, |generator| generator.attempts(wanted))
+    }
+
+    fn collect(&mut self, count: usize, mut next: impl FnMut(&mut Generator) -> Operation) -> Vec<Operation> {
         let mut operations = self.beginning();
         operations.truncate(count.saturating_sub(1));
         while operations.len() + 1 < count {
-            operations.push(self.operation());
+            operations.push(next(self));
         }
         operations.push(Operation::CompareAll);
         operations
+    }
+
+    fn attempts(&mut self, wanted: &dyn Fn(&Operation) -> bool) -> Operation {
+        const MOST: usize = 1000;
+        let count = if self.random.percent(50) { 0 } else { MOST };
+        for _ in 0..count {
+            let before = self.present.clone();
+            let operation = self.operation();
+            if wanted(&operation) {
+                return operation;
+            }
+            // What is not made changes nothing.
+            self.present = before;
+        }
+        self.operation()
     }
 
     fn operation(&mut self) -> Operation {
@@ -464,4 +488,9 @@ impl Generator {
         let (first, second) = (self.random.below(self.keys.len()), self.random.below(self.keys.len()));
         self.keys[first.min(second)].clone()
     }
+}
+
+/// Whether entries of any of them expire.
+fn ticks(cast: &[Role]) -> bool {
+    cast.iter().any(|role| role.ttl != Ttl::Off)
 }
