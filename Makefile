@@ -29,6 +29,10 @@ export ESKER_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/esker/tools
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
 BENCH := --features esker-cli/bench,esker-cli/backup,esker-cli/serve
 
+# What bench measures, and what installs the other engines.
+BENCH_SIZE ?= --quick
+PEERS := scripts/peers
+
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
 CHECK_ENGINES ?= esker,leveldb
@@ -80,18 +84,18 @@ help:
 # The table is kept back while the study reports its progress, so that it comes last.
 bench:
 	@mkdir -p $(OUT)
-	@scripts/peers || echo "Not every peer could be installed; measuring those that are here."
+	@$(PEERS) || echo "Not every peer could be installed; measuring those that are here."
 	$(CARGO) build --release --package esker-cli --features bench
 	@status=0; \
-	target/release/esker study scoreboard --quick --html $(OUT)/scoreboard.html --json $(OUT)/scoreboard.jsonl \
+	$(TARGET)/release/esker study scoreboard $(BENCH_SIZE) --html $(OUT)/scoreboard.html --json $(OUT)/scoreboard.jsonl \
 	    >$(OUT)/scoreboard.txt || status=$$?; \
-	[ ! -f $(OUT)/scoreboard.html ] || echo "Report: $(CURDIR)/$(OUT)/scoreboard.html"; \
+	[ ! -f $(OUT)/scoreboard.html ] || echo "Report: $(abspath $(OUT))/scoreboard.html"; \
 	cat $(OUT)/scoreboard.txt; \
 	exit $$status
 
 # The rows that lost, or whose spread is too wide to tell, are measured once more before anything fails.
-CHECK := target/release/esker study scoreboard --engines $(CHECK_ENGINES) --num $(CHECK_NUM) --repeat $(CHECK_REPEAT)
-COMPARE := target/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
+CHECK := $(TARGET)/release/esker study scoreboard --engines $(CHECK_ENGINES) --num $(CHECK_NUM) --repeat $(CHECK_REPEAT)
+COMPARE := $(TARGET)/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
 bench-check:
 	@mkdir -p $(OUT)
 	$(CARGO) build --release --package esker-cli --features bench
