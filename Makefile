@@ -14,7 +14,7 @@
 #   make container     an image of that file, built and run with buildah
 #   make clusters      histories of simulated clusters under faults: 500 seeds
 #   make book          the book, with all links checked
-#   make first-steps   what the book's first pages say, done to the letter
+#   make first-steps   what the book's first pages say, done to the letter; CI does it with what it keeps compiled
 #   make go            the Go package: its own tests, and go-ethereum's suite for databases
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
@@ -29,6 +29,10 @@ export ESKER_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/esker/tools
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
 BENCH := --features esker-cli/bench,esker-cli/backup,esker-cli/serve
 
+# What bench measures, and what installs the other engines.
+BENCH_SIZE ?= --quick
+PEERS := scripts/peers
+
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
 CHECK_ENGINES ?= esker,leveldb
@@ -42,7 +46,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-interleavings last-dependencies last-oldest-rust last-public-interfaces
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -65,7 +69,7 @@ help:
 	@echo "make static          build esker serve as one static file, and check it (minutes)"
 	@echo "make container       build and test an image of it; needs buildah"
 	@echo "make book            build the book, doc/book, and check its links; needs mdbook"
-	@echo "make first-steps     follow its pages Getting started in empty directories"
+	@echo "make first-steps     follow its pages that install something in empty directories; minutes"
 	@echo "make go              build libesker and run the tests of the Go package; needs go, cc and pkg-config"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
@@ -80,18 +84,18 @@ help:
 # The table is kept back while the study reports its progress, so that it comes last.
 bench:
 	@mkdir -p $(OUT)
-	@scripts/peers || echo "Not every peer could be installed; measuring those that are here."
+	@$(PEERS) || echo "Not every peer could be installed; measuring those that are here."
 	$(CARGO) build --release --package esker-cli --features bench
 	@status=0; \
-	target/release/esker study scoreboard --quick --html $(OUT)/scoreboard.html --json $(OUT)/scoreboard.jsonl \
+	$(TARGET)/release/esker study scoreboard $(BENCH_SIZE) --html $(OUT)/scoreboard.html --json $(OUT)/scoreboard.jsonl \
 	    >$(OUT)/scoreboard.txt || status=$$?; \
-	[ ! -f $(OUT)/scoreboard.html ] || echo "Report: $(CURDIR)/$(OUT)/scoreboard.html"; \
+	[ ! -f $(OUT)/scoreboard.html ] || echo "Report: $(abspath $(OUT))/scoreboard.html"; \
 	cat $(OUT)/scoreboard.txt; \
 	exit $$status
 
 # The rows that lost, or whose spread is too wide to tell, are measured once more before anything fails.
-CHECK := target/release/esker study scoreboard --engines $(CHECK_ENGINES) --num $(CHECK_NUM) --repeat $(CHECK_REPEAT)
-COMPARE := target/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
+CHECK := $(TARGET)/release/esker study scoreboard --engines $(CHECK_ENGINES) --num $(CHECK_NUM) --repeat $(CHECK_REPEAT)
+COMPARE := $(TARGET)/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
 bench-check:
 	@mkdir -p $(OUT)
 	$(CARGO) build --release --package esker-cli --features bench
@@ -151,7 +155,7 @@ endif
 # own, so that they do not wait for the builds of others.
 LAST := python go last-command node book
 ifeq ($(CI),true)
-LAST := python last-interleavings go last-dependencies last-command book node last-oldest-rust last-public-interfaces
+LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces
 endif
 last-command:
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
@@ -159,6 +163,8 @@ last-interleavings:
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 last-dependencies:
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
+last-first-steps:
+	$(call step,the first steps of the book,scripts/first-steps --quick)
 last-oldest-rust:
 	$(call step,oldest Rust,scripts/oldest-rust --strict)
 last-public-interfaces:

@@ -1,4 +1,4 @@
-//! Makes a module of each block `rust` of the book, for `tests/snippets.rs`.
+//! Makes a module of each block `rust` of the book and of other documents, for `tests/snippets.rs`.
 
 #[path = "src/lib.rs"]
 #[allow(dead_code)]
@@ -7,20 +7,37 @@ mod book;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// A directory that a document names for its readers, and the one that its program gets.
+const ELSEWHERE: (&str, &str) = ("/mnt/backups/data", "backups");
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed={}", book::directory().display());
     let mut modules = String::new();
     let mut list = String::new();
+    let mut add = |file: &str, block: &book::Block, program: &str, prints: Option<&str>| {
+        let module = format!("{}_{}", file.to_lowercase().replace(['-', '/', '.'], "_"), block.line);
+        write!(
+            modules,
+            "mod {module} {{\n{program}\npub fn run() -> Result<(), Box<dyn std::error::Error>> {{ main()?; Ok(()) }}\n}}\n"
+        )?;
+        writeln!(
+            list,
+            "    Snippet {{ file: {file:?}, line: {}, prints: {prints:?}, run: {module}::run }},",
+            block.line
+        )
+    };
     for page in book::pages()? {
         for block in page.blocks.iter().filter(|block| block.language == "rust") {
-            let module = format!("{}_{}", page.name.replace('-', "_"), block.line);
-            write!(
-                modules,
-                "mod {module} {{\n{}\npub fn run() -> Result<(), Box<dyn std::error::Error>> {{ main()?; Ok(()) }}\n}}\n",
-                block.text
-            )?;
-            let (page, line, prints) = (&page.name, block.line, &block.prints);
-            writeln!(list, "    Snippet {{ page: {page:?}, line: {line}, prints: {prints:?}, run: {module}::run }},")?;
+            add(&format!("doc/book/{}.md", page.name), block, &block.text, block.prints.as_deref())?;
+        }
+    }
+    // These are the bodies of programs, and do not say what they print.
+    for (file, blocks) in book::bodies()? {
+        println!("cargo::rerun-if-changed=../../{file}");
+        for block in blocks.iter().filter(|block| block.language == "rust") {
+            let body = block.text.replace(ELSEWHERE.0, ELSEWHERE.1);
+            let program = format!("fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{body}\nOk(())\n}}");
+            add(&file, block, &program, Some("...\n"))?;
         }
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);

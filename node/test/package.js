@@ -71,11 +71,19 @@ test('the types are those of the code', function (t) {
 
 for (const file of ['README.md', '../doc/node.md', '../doc/book/start-node.md']) {
   test(`the snippets of ${path.basename(file)}`, function (t) {
-    const snippets = [...read(file).matchAll(/^```js\n([^]*?)^```$/gm)].map((found) => found[1])
+    const blocks = [...read(file).matchAll(/^```(\w*)\n([^]*?)^```$/gm)]
+      .map(([, language, text]) => ({ language, text }))
+      .filter(({ language }) => language !== 'sh')
+    // What a snippet prints stands in the block `text` behind it, too, where there is one.
+    const shown = (index) => (blocks[index + 1]?.language === 'text' ? blocks[index + 1].text : null)
+    const snippets = blocks
+      .map(({ language, text }, index) => ({ language, text, shown: shown(index) }))
+      .filter(({ language }) => language === 'js')
+    t.is(snippets.length, read(file).split('```js\n').length - 1)
     t.ok(snippets.length > 0)
     const directory = path.join(root, 'build', 'snippets')
     fs.mkdirSync(directory, { recursive: true })
-    snippets.forEach(function (snippet, index) {
+    snippets.forEach(function ({ text: snippet, shown }, index) {
       // Below the package, which is then found by its name; in a directory of its own, for `data`.
       const program = path.join(directory, `${path.basename(file, '.md')}-${index}.mjs`)
       const location = newLocation()
@@ -88,6 +96,7 @@ for (const file of ['README.md', '../doc/node.md', '../doc/book/start-node.md'])
         .map((found) => found[1])
         .join('\n')
       t.is(printed, expected, `snippet ${index + 1} prints what it says`)
+      if (shown !== null) t.is(printed, shown.trimEnd(), `snippet ${index + 1} prints what is shown`)
     })
     t.end()
   })

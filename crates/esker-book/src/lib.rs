@@ -3,7 +3,12 @@
 //! A block is what stands between fences. What a program prints stands in the next block `text`;
 //! blocks `sh`, which say how it is built and started, may come between. The tests of this crate
 //! compile and run the blocks `rust`; those of `esker-c` the blocks `c`, those of `esker-cli` the
-//! blocks `console`, and those of the packages for Python and Node theirs.
+//! blocks `console`, and those of the packages for Python, Node and Go theirs.
+//! `scripts/first-steps` runs blocks `sh`. `coverage.rs` says what runs which block of all
+//! documents.
+
+#[cfg(test)]
+mod coverage;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +38,26 @@ pub struct Block {
 /// The directory of the book.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/book")
+}
+
+/// The documents outside of the book whose blocks `rust` are bodies of programs, by their path from
+/// the repository: those of the crates, `crates/NAME/README.md`, and the page of the metrics.
+///
+/// # Errors
+///
+/// The error of the system where a directory or a document cannot be read.
+pub fn bodies() -> io::Result<Vec<(String, Vec<Block>)>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = vec!["doc/metrics.md".to_owned()];
+    for entry in std::fs::read_dir(root.join("crates"))? {
+        let path = format!("crates/{}/README.md", entry?.file_name().to_string_lossy());
+        if root.join(&path).exists() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = |path: String| Ok((path.clone(), blocks(&std::fs::read_to_string(root.join(&path))?)));
+    paths.into_iter().map(read).collect()
 }
 
 /// All pages of the book, by name.

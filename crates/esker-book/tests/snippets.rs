@@ -1,15 +1,16 @@
-//! The Rust programs of the book, each run in an empty directory by a process of its own, so that
-//! `data` is where it looks for it; what it prints is what the page shows.
+//! The Rust programs of the book and of other documents, each run in an empty directory by a
+//! process of its own, so that `data` is where it looks for it; what it prints is what the page
+//! shows.
 //!
-//! `cargo test -p esker-book --test snippets WORD` runs those whose page has the word in its name.
+//! `cargo test -p esker-book --test snippets WORD` runs those whose path has the word in it.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// A program of the book.
+/// A program of a document.
 struct Snippet {
-    /// The page, by its name.
-    page: &'static str,
+    /// The document.
+    file: &'static str,
     /// Its line on the page.
     line: usize,
     /// What it prints; nothing is shown where it prints nothing.
@@ -38,22 +39,22 @@ fn main() -> ExitCode {
         };
     }
     if SNIPPETS.len() < 10 {
-        println!("only {} programs were found in the book", SNIPPETS.len());
+        println!("only {} programs were found in the documents", SNIPPETS.len());
         return ExitCode::FAILURE;
     }
     let word = arguments.iter().find(|argument| !argument.starts_with('-')).map_or("", String::as_str);
     let (mut count, mut failed) = (0, 0);
-    for (number, snippet) in SNIPPETS.iter().enumerate().filter(|(_, snippet)| snippet.page.contains(word)) {
+    for (number, snippet) in SNIPPETS.iter().enumerate().filter(|(_, snippet)| snippet.file.contains(word)) {
         count += 1;
         match check(number, snippet) {
-            Ok(()) => println!("doc/book/{}.md, line {}: ok", snippet.page, snippet.line),
+            Ok(()) => println!("{}, line {}: ok", snippet.file, snippet.line),
             Err(what) => {
-                println!("doc/book/{}.md, line {}: FAILED: {what}", snippet.page, snippet.line);
+                println!("{}, line {}: FAILED: {what}", snippet.file, snippet.line);
                 failed += 1;
             }
         }
     }
-    println!("{count} programs of the book, {failed} failed");
+    println!("{count} programs of documents, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

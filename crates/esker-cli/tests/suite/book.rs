@@ -2,6 +2,9 @@
 //! directory for each page; what they print is what the page shows.
 //!
 //! A command whose shown output ends with a line `esker: ...` fails; every other one succeeds.
+//!
+//! So are the lines of the blocks `sh` about benchmarks, with fewer entries. `scripts/first-steps`
+//! runs all other blocks `sh`: they install.
 #![allow(clippy::unwrap_used)]
 
 use crate::common::Sandbox;
@@ -74,6 +77,44 @@ fn run(line: &str, directory: &Path) -> (bool, String) {
     let told = told.lines().filter(|line| !line.ends_with(" a second"));
     printed.extend(told.flat_map(|line| [line, "\n"]));
     (output.status.success(), printed)
+}
+
+/// The lines of the blocks `sh` of the page about benchmarks, each with the same line made small:
+/// with the built command, without the other engines that it would install, and for few entries.
+#[cfg(feature = "bench")]
+const MEASUREMENTS: [(&str, &str); 2] = [
+    (
+        "make bench",
+        "MAKEFLAGS= make --no-print-directory -C \"$ROOT\" bench CARGO=true PEERS=true TARGET=\"$PWD\" OUT=\"$PWD/bench-out\" \
+         BENCH_SIZE='--quick --engines esker --num 1000 --rows fillseq' && test -s bench-out/scoreboard.html",
+    ),
+    (
+        "esker bench --engine=esker,leveldb --benchmarks=fillrandom,readrandom --num=1000000",
+        "esker bench --engine=esker,leveldb --benchmarks=fillrandom,readrandom --num=1000",
+    ),
+];
+
+#[cfg(feature = "bench")]
+#[test]
+fn the_measurements_of_the_book_run() {
+    let pages = esker_book::pages().unwrap();
+    let page = pages.iter().find(|page| page.name == "benchmark-method").unwrap();
+    let lines: Vec<_> =
+        page.blocks.iter().filter(|block| block.language == "sh").flat_map(|block| block.text.lines()).collect();
+    assert_eq!(lines, MEASUREMENTS.map(|(line, _)| line), "the lines of the page, and their small forms");
+    let sandbox = Sandbox::new("book-measurements");
+    let directory = sandbox.path("");
+    std::fs::create_dir(directory.join("release")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_esker"), directory.join("release/esker")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (line, small) in MEASUREMENTS {
+        if line.contains("leveldb") && !sources::is_here("leveldb") {
+            println!("{line}: not run: LevelDB is not here");
+            continue;
+        }
+        let (succeeded, printed) = run(&format!("ROOT='{}'; {small}", root.display()), &directory);
+        assert!(succeeded && printed.contains("fill"), "{line}: {printed}");
+    }
 }
 
 #[test]
