@@ -81,7 +81,7 @@ impl Faults {
     /// The next fault, and a while with it.
     pub async fn next(&mut self) -> Result<(), String> {
         self.call_clients().await;
-        match self.random.random_range(0..18) {
+        match self.random.random_range(0..20) {
             0..4 => self.partition().await,
             4..8 => {
                 let node = self.node();
@@ -118,6 +118,7 @@ impl Faults {
                 let node = self.node();
                 self.transfer(node).await;
             }
+            17 | 18 => self.lose_power_in_election().await?,
             _ => {}
         }
         self.wait(800).await;
@@ -127,6 +128,36 @@ impl Faults {
             self.boot(node).await?;
         }
         self.wait(1_500).await;
+        Ok(())
+    }
+
+    /// Cuts the power of nodes that have just elected another one, before they hear of it again,
+    /// and lets them go on with the leader before: one that has forgotten its vote follows that
+    /// one, and what both acknowledge then is not in the log of the new leader.
+    async fn lose_power_in_election(&mut self) -> Result<(), String> {
+        self.count("elections with power losses");
+        let (nodes, before) = (self.replicas.nodes(), self.leader().await);
+        let around = |away: u64| nodes.iter().flat_map(move |node| [(*node, away), (away, *node)]);
+        self.replicas.network.begin_to_note_votes();
+        self.replicas.network.cut(around(before));
+        for _ in 0..1_500 {
+            pause(Duration::from_millis(1)).await;
+            let Some((elected, voters)) = self.replicas.network.elected(nodes.len() / 2) else { continue };
+            // It still hears that it is elected.
+            self.replicas.network.cut(around(elected).filter(|(from, to)| *from == elected || *to == before));
+            for node in voters {
+                if !self.down.contains_key(&node) {
+                    self.stop(node, Some(CrashMode::LoseAll)).await;
+                    self.boot(node).await?;
+                }
+            }
+            // Nobody hears of the new leader, and the one before hears them.
+            self.replicas.network.cut(around(elected).filter(|(from, _)| *from == elected));
+            self.call_clients().await;
+            self.wait(1_000).await;
+            break;
+        }
+        self.replicas.network.cut([]);
         Ok(())
     }
 
