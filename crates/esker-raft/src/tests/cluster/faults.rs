@@ -2,6 +2,8 @@
 //! has written down.
 
 use super::super::world::{pause, random};
+use super::clients::Caller;
+use super::objects::KINDS;
 use super::replicas::Replicas;
 use esker::env::mem::{CrashMode, MemEnv};
 use rand::RngExt;
@@ -15,6 +17,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 /// Faults, one after the other, as the seed says.
 pub struct Faults {
     pub(super) replicas: Replicas,
+    caller: Caller,
     random: StdRng,
     /// Nodes that are down, with the number of their next start.
     down: BTreeMap<u64, u64>,
@@ -29,10 +32,10 @@ pub struct Faults {
 const ATTEMPTS: usize = 100;
 
 impl Faults {
-    pub fn new(seed: u64, replicas: &Replicas) -> Faults {
+    pub fn new(seed: u64, replicas: &Replicas, caller: Caller) -> Faults {
         let (replicas, random) = (replicas.clone(), random(seed ^ 0xfa17));
         let (down, counts) = (BTreeMap::new(), Counts::new());
-        Faults { replicas, random, down, replacement: None, backup: None, counts }
+        Faults { replicas, caller, random, down, replacement: None, backup: None, counts }
     }
 
     pub fn counts(&self) -> &Counts {
@@ -65,9 +68,20 @@ impl Faults {
         }
     }
 
+    /// Has clients begin uses that the next fault finds under way: on their way to a node, in its
+    /// log, or on their way back.
+    pub(super) async fn call_clients(&mut self) {
+        if self.random.random_range(0..4) > 0 {
+            let kind = self.random.random_range(0..KINDS);
+            self.caller.call(kind);
+            self.wait(150).await;
+        }
+    }
+
     /// The next fault, and a while with it.
     pub async fn next(&mut self) -> Result<(), String> {
-        match self.random.random_range(0..17) {
+        self.call_clients().await;
+        match self.random.random_range(0..20) {
             0..4 => self.partition().await,
             4..8 => {
                 let node = self.node();
@@ -100,6 +114,11 @@ impl Faults {
             13 => self.restart_one_after_the_other(&self.replicas.nodes()).await?,
             14 => self.replace(None, false).await?,
             15 => self.replace(None, true).await?,
+            16 => {
+                let node = self.node();
+                self.transfer(node).await;
+            }
+            17 | 18 => self.lose_power_in_election().await?,
             _ => {}
         }
         self.wait(800).await;
@@ -110,6 +129,46 @@ impl Faults {
         }
         self.wait(1_500).await;
         Ok(())
+    }
+
+    /// Cuts the power of nodes that have just elected another one, before they hear of it again,
+    /// and lets them go on with the leader before: one that has forgotten its vote follows that
+    /// one, and what both acknowledge then is not in the log of the new leader.
+    async fn lose_power_in_election(&mut self) -> Result<(), String> {
+        self.count("elections with power losses");
+        let (nodes, before) = (self.replicas.nodes(), self.leader().await);
+        let around = |away: u64| nodes.iter().flat_map(move |node| [(*node, away), (away, *node)]);
+        self.replicas.network.begin_to_note_votes();
+        self.replicas.network.cut(around(before));
+        for _ in 0..1_500 {
+            pause(Duration::from_millis(1)).await;
+            let Some((elected, voters)) = self.replicas.network.elected(nodes.len() / 2) else { continue };
+            // It still hears that it is elected.
+            self.replicas.network.cut(around(elected).filter(|(from, to)| *from == elected || *to == before));
+            for node in voters {
+                if !self.down.contains_key(&node) {
+                    self.stop(node, Some(CrashMode::LoseAll)).await;
+                    self.boot(node).await?;
+                }
+            }
+            // Nobody hears of the new leader, and the one before hears them.
+            self.replicas.network.cut(around(elected).filter(|(from, _)| *from == elected));
+            self.call_clients().await;
+            self.wait(1_000).await;
+            break;
+        }
+        self.replicas.network.cut([]);
+        Ok(())
+    }
+
+    /// Has the leader give way to that node.
+    pub(super) async fn transfer(&mut self, node: u64) {
+        self.count("leadership transfers");
+        let leader = self.replicas.leader().await.and_then(|leader| self.replicas.network.reach(leader));
+        if let Some(leader) = leader {
+            // It may be the leader, or the leader may be gone.
+            drop(leader.raft.trigger().transfer_leader(node).await);
+        }
     }
 
     /// Divides the network for a while.
@@ -153,7 +212,10 @@ impl Faults {
 
     pub(super) async fn cut(&mut self, lines: Vec<(u64, u64)>, lasts: Duration) {
         self.replicas.network.cut(lines);
-        pause(lasts).await;
+        pause(lasts / 2).await;
+        // There may be two leaders by now, of which one does not know that it is none.
+        self.call_clients().await;
+        pause(lasts / 2).await;
         self.replicas.network.cut([]);
     }
 

@@ -7,13 +7,15 @@
 
 mod clients;
 mod faults;
+mod history;
 mod network;
 mod objects;
 mod replay;
 mod replicas;
 
-use self::clients::{Clients, Semantics};
+use self::clients::{Clients, Done, Semantics};
 use self::faults::{Counts, Faults};
+use self::history::Overlap;
 use self::replicas::{Planted, Replicas};
 use super::world::{run_seeded, seed};
 use esker_fault_schedule::Schedule;
@@ -50,7 +52,7 @@ fn simulate(plan: Plan) -> Result<Counts, String> {
     run_seeded(plan.seed, async {
         let replicas = Replicas::start(plan.seed, plan.nodes, plan.planted).await?;
         let clients = Clients::start(&replicas, plan.seed, plan.semantics);
-        let mut faults = Faults::new(plan.seed, &replicas);
+        let mut faults = Faults::new(plan.seed, &replicas, clients.caller());
         match &plan.schedule {
             Some(schedule) => faults.replay(schedule).await?,
             None => {
@@ -61,16 +63,32 @@ fn simulate(plan: Plan) -> Result<Counts, String> {
         }
         faults.end().await?;
         let done = clients.finish().await?;
+        let Overlap { uses, ended, within_another } = done.overlap;
+        println!("seed {}: {uses} uses, {ended} ended, {within_another} of them within another one", plan.seed);
         replicas.agree().await?;
+        shows_an_order(done.overlap)?;
         let mut counts = faults.counts().clone();
-        counts.insert("operations", done.uses);
-        counts.insert("operations within another one", done.overlaps);
-        counts.insert("repeated requests", done.retries);
+        count_done(&mut counts, &done);
         counts.insert("snapshots installed", replicas.network.installed());
         counts.insert("messages that came twice", replicas.network.repeated());
         counts.insert("simulated milliseconds", replicas.ran_ms());
         Ok(counts)
     })
+}
+
+fn count_done(counts: &mut Counts, done: &Done) {
+    counts.insert("operations", done.overlap.uses);
+    counts.insert("operations that ended", done.overlap.ended);
+    counts.insert("operations within another one", done.overlap.within_another);
+    counts.insert("objects", done.objects);
+    counts.insert("repeated requests", done.retries);
+    counts.insert("steps of checks", done.steps);
+}
+
+/// Uses one after the other say nothing of an order: a third of those that ended has to begin while
+/// another one of its object is under way.
+fn shows_an_order(overlap: Overlap) -> Result<(), String> {
+    if overlap.within_another * 3 > overlap.ended { Ok(()) } else { Err(format!("too few overlap: {overlap:?}")) }
 }
 
 fn add(all: &mut Counts, counts: Counts) {
@@ -96,8 +114,13 @@ fn simulate_all(default: u64, count: u64, nodes: u64) {
     for what in ["power losses", "clock jumps", "full disks", "repeated requests", "snapshots installed"] {
         assert!(all.get(what).is_some_and(|count| *count > 0), "no {what}: {all:?}");
     }
-    // Uses one after the other say nothing of an order.
-    assert!(all["operations within another one"] * 30 > all["operations"], "{all:?}");
+}
+
+#[test]
+fn a_run_whose_uses_do_not_overlap_has_failed() {
+    let overlap = |within_another| Overlap { uses: 100, ended: 90, within_another };
+    assert!(shows_an_order(overlap(31)).is_ok());
+    assert!(shows_an_order(overlap(30)).is_err());
 }
 
 #[test]

@@ -44,6 +44,8 @@ struct State {
     random: StdRng,
     installed: u64,
     repeated: u64,
+    /// The candidates since votes are noted, each with the nodes that voted for it.
+    granted: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 /// The bytes of a snapshot in a message.
@@ -56,7 +58,8 @@ impl Network {
     pub fn new(random: StdRng) -> Network {
         let (reachable, cut) = (BTreeMap::new(), BTreeSet::new());
         let (usual_delay_ms, lost_percent) = USUAL;
-        let state = State { reachable, cut, usual_delay_ms, lost_percent, random, installed: 0, repeated: 0 };
+        let granted = BTreeMap::new();
+        let state = State { reachable, cut, usual_delay_ms, lost_percent, random, installed: 0, repeated: 0, granted };
         Network { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -90,6 +93,17 @@ impl Network {
     /// How many messages have come a second time.
     pub fn repeated(&self) -> u64 {
         self.state.lock().repeated
+    }
+
+    /// Notes votes from now on, and forgets those before.
+    pub fn begin_to_note_votes(&self) {
+        self.state.lock().granted.clear();
+    }
+
+    /// A candidate that has got that many votes of other nodes since then, and these nodes.
+    pub fn elected(&self, votes: usize) -> Option<(u64, BTreeSet<u64>)> {
+        let state = self.state.lock();
+        state.granted.iter().find(|(_, voters)| voters.len() >= votes).map(|(node, voters)| (*node, voters.clone()))
     }
 
     /// Lets a message pass, after a while, or loses it.
@@ -204,7 +218,14 @@ impl RaftNetworkV2<TypeConfig> for Line {
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
         let again = rpc.clone();
         self.sender.network.repeat(self.target, |target| async move { target.raft.vote(again).await });
-        let answer = |target: Reachable| async move { target.raft.vote(rpc).await.map_err(text) };
+        let (network, voter, candidate) = (&self.sender.network, self.target, self.sender.node);
+        let answer = |target: Reachable| async move {
+            let answer = target.raft.vote(rpc).await.map_err(text)?;
+            if answer.vote_granted {
+                network.state.lock().granted.entry(candidate).or_default().insert(voter);
+            }
+            Ok(answer)
+        };
         self.call(&option, answer).await.map_err(unreachable)
     }
 

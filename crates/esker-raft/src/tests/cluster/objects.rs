@@ -3,13 +3,15 @@
 use stateright::semantics::SequentialSpec;
 use std::collections::BTreeSet;
 
-/// How many objects there are.
-pub const OBJECTS: usize = 4;
+/// How many kinds of objects there are. Objects have numbers, and the kinds take turns.
+pub const KINDS: usize = 4;
+/// The kind whose uses have a time.
+pub const LEASE: usize = 3;
 /// The members that the set may have.
 pub const MEMBERS: u8 = 5;
 
 /// An object, with its state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     Register(u64),
     Sum(u64),
@@ -50,9 +52,14 @@ pub enum Found {
 }
 
 impl Object {
-    pub fn all() -> [Object; OBJECTS] {
-        let lease = Object::Lease { value: None, time_ms: 0 };
-        [Object::Register(0), Object::Sum(0), Object::Set(BTreeSet::new()), lease]
+    /// An object of that number, before it is used.
+    pub fn new(number: usize) -> Object {
+        match number % KINDS {
+            0 => Object::Register(0),
+            1 => Object::Sum(0),
+            2 => Object::Set(BTreeSet::new()),
+            _ => Object::Lease { value: None, time_ms: 0 },
+        }
     }
 }
 

@@ -13,6 +13,7 @@ impl Faults {
         for fault in &schedule.faults {
             let now_ms = self.replicas.ran_ms() - began_ms;
             pause(Duration::from_millis(fault.begun_ms.saturating_sub(now_ms))).await;
+            self.call_clients().await;
             let leader = self.replicas.leader().await;
             let kind = fault.with_leader(&self.replicas.nodes(), leader);
             self.perform(&kind, Duration::from_millis(fault.lasts_ms())).await?;
@@ -65,14 +66,7 @@ impl Faults {
             Kind::RollingRestart { nodes } => self.restart_one_after_the_other(nodes).await?,
             Kind::Replace { node } => self.replace(Some(*node), false).await?,
             Kind::ReplaceFromBackup { node, .. } => self.replace(Some(*node), true).await?,
-            Kind::Transfer { node } => {
-                self.count("leadership transfers");
-                let leader = self.replicas.leader().await.and_then(|leader| self.replicas.network.reach(leader));
-                if let Some(leader) = leader {
-                    // It may be the leader, or the leader may be gone.
-                    drop(leader.raft.trigger().transfer_leader(*node).await);
-                }
-            }
+            Kind::Transfer { node } => self.transfer(*node).await,
         }
         Ok(())
     }
