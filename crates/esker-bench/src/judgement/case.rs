@@ -10,7 +10,7 @@ use crate::text::number::three_digits as number;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-const SEED: u32 = 301;
+pub const SEED: u32 = 301;
 
 /// Two single repetitions of the same thing may differ by as much; a ratio nearer to 1 shows no
 /// difference. MEM-9 has the same number among its thresholds, for its reader.
@@ -24,6 +24,8 @@ const ANOTHER: &str = "one repetition";
 pub struct Case<'a> {
     pub hypothesis: &'a Hypothesis,
     pub measured: &'a Measurements<'a>,
+    /// Whose rows are looked up.
+    pub study: &'a str,
     pub engine: &'a str,
     /// What is to be said of the rows that were looked at: rules of fairness that they break.
     pub notes: &'a RefCell<BTreeSet<String>>,
@@ -39,7 +41,7 @@ impl<'a> Case<'a> {
     }
 
     pub fn query<'q>(&'q self, experiment: &'q str, row: &'q str, variables: &'q [(&'q str, &'q str)]) -> Query<'q> {
-        Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables }
+        Query { study: self.study, experiment, engine: self.engine, row, variables }
     }
 
     /// Every repetition of a row.

@@ -65,11 +65,6 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// Several of them, to be named in a sentence.
-pub fn shown<const COUNT: usize>(values: [f64; COUNT]) -> [String; COUNT] {
-    values.map(three_digits)
-}
-
 /// A ratio: `2.31x` with a multiplication sign.
 pub fn ratio(value: f64) -> String {
     match value.abs() {

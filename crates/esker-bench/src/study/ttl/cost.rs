@@ -1,5 +1,10 @@
 //! What a time to live costs: the same random loads and reads in a keyspace without it, in one that
 //! has it but does not use it, with one default for all, and with a time of its own for each entry.
+//!
+//! This is no plan of a sweep: a default for a keyspace and a time drawn for each entry are Esker's
+//! alone, so that flags, a workload and a way through the traits of all engines for them would be
+//! more than this file. The columns, and the lines that are kept and reports read, would still have
+//! to be made here from the records of its rows.
 
 use super::scenario::{directory_bytes, files};
 use crate::interrupt::Interrupt;

@@ -57,16 +57,78 @@ fn shown(value: &str, names: &Names) -> String {
     number.map_or_else(|| value.to_owned(), plain)
 }
 
+/// What names and functions are, and what becomes of the numbers between them.
+pub trait Scope {
+    /// What an expression stands for.
+    type Value;
+
+    /// A number that is written as such.
+    fn number(&self, number: f64) -> Self::Value;
+
+    /// What a sign between two makes of them, where `apply` is what it makes of numbers.
+    fn combined(&self, one: Self::Value, sign: &str, apply: Apply, other: Self::Value) -> Self::Value;
+
+    /// What a name stands for.
+    fn name(&self, name: &str) -> Result<Self::Value, String>;
+
+    /// What a function makes of its arguments, which are expressions.
+    fn call(&self, function: &str, arguments: &[&str]) -> Result<Self::Value, String>;
+}
+
+/// What a text stands for in a scope.
+pub fn evaluate_in<S: Scope>(text: &str, scope: &S) -> Result<S::Value, String> {
+    let mut reader = Reader { rest: text.trim(), scope };
+    let value = reader.whole()?;
+    if reader.rest.is_empty() { Ok(value) } else { Err(format!("`{}` is not understood", reader.rest)) }
+}
+
+/// The numbers of a plan, read when they are requested.
+struct Numbers<'a> {
+    names: &'a Names,
+    depth: u32,
+}
+
+impl Scope for Numbers<'_> {
+    type Value = f64;
+
+    fn number(&self, number: f64) -> f64 {
+        number
+    }
+
+    fn combined(&self, one: f64, _: &str, apply: Apply, other: f64) -> f64 {
+        apply(one, other)
+    }
+
+    fn name(&self, name: &str) -> Result<f64, String> {
+        if name == "none" {
+            return Ok(f64::NAN);
+        }
+        let text = self.names.get(name).ok_or_else(|| format!("there is no name `{name}`"))?;
+        at_depth(text, self.names, self.depth + 1)
+    }
+
+    fn call(&self, function: &str, arguments: &[&str]) -> Result<f64, String> {
+        let values = arguments.iter().map(|text| evaluate_in(text, self)).collect::<Result<Vec<f64>, String>>()?;
+        match (function, &values[..]) {
+            ("round", [value]) => Ok(value.round()),
+            ("floor", [value]) => Ok(value.floor()),
+            ("if", [condition, then, otherwise]) => Ok(if *condition != 0.0 { *then } else { *otherwise }),
+            ("min", values) => Ok(values.iter().copied().fold(f64::INFINITY, f64::min)),
+            ("max", values) => Ok(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            (other, values) => Err(format!("there is no function `{other}` of {}", values.len())),
+        }
+    }
+}
+
 fn at_depth(text: &str, names: &Names, depth: u32) -> Result<f64, String> {
     if depth > DEEPEST {
         return Err(format!("`{text}` stands for itself"));
     }
-    let mut reader = Reader { rest: text.trim(), names, depth };
-    let value = reader.whole().map_err(|problem| format!("`{text}`: {problem}"))?;
-    if reader.rest.is_empty() { Ok(value) } else { Err(format!("`{text}`: `{}` is not understood", reader.rest)) }
+    evaluate_in(text, &Numbers { names, depth }).map_err(|problem| format!("`{text}`: {problem}"))
 }
 
-type Apply = fn(f64, f64) -> f64;
+/// What a sign makes of two numbers.
+pub type Apply = fn(f64, f64) -> f64;
 
 /// The signs between two numbers, with what they do: those of a row bind less than those of the
 /// next. Of a sign that begins like another, the longer one comes first.
@@ -74,31 +136,33 @@ const SIGNS: [&[(&str, Apply)]; 5] = [
     &[("||", |a, b| truth((a != 0.0) | (b != 0.0)))],
     &[("&&", |a, b| truth((a != 0.0) & (b != 0.0)))],
     &[
-        ("==", |a, b| truth(a == b)),
+        EQUAL,
         ("!=", |a, b| truth(a != b)),
         ("<=", |a, b| truth(a <= b)),
         (">=", |a, b| truth(a >= b)),
         ("<", |a, b| truth(a < b)),
         (">", |a, b| truth(a > b)),
     ],
-    &[("+", |a, b| a + b), ("-", |a, b| a - b)],
+    &[("+", |a, b| a + b), MINUS],
     &[("*", |a, b| a * b), ("/", |a, b| a / b)],
 ];
+
+const EQUAL: (&str, Apply) = ("==", |a, b| truth(a == b));
+const MINUS: (&str, Apply) = ("-", |a, b| a - b);
 
 /// The row of which there is one sign at the most.
 const ASKED: usize = 2;
 
-struct Reader<'a> {
+struct Reader<'a, S> {
     rest: &'a str,
-    names: &'a Names,
-    depth: u32,
+    scope: &'a S,
 }
 
 fn truth(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-impl<'a> Reader<'a> {
+impl<'a, S: Scope> Reader<'a, S> {
     fn take(&mut self, sign: &str) -> bool {
         let taken = self.rest.strip_prefix(sign).map(str::trim_start);
         self.rest = taken.unwrap_or(self.rest);
@@ -112,11 +176,11 @@ impl<'a> Reader<'a> {
     }
 
     /// An operation of this or a later row of [`SIGNS`]; of no row, a factor.
-    fn operation(&mut self, row: usize) -> Result<f64, String> {
+    fn operation(&mut self, row: usize) -> Result<S::Value, String> {
         let Some(signs) = SIGNS.get(row) else { return self.factor() };
         let mut value = self.operation(row + 1)?;
-        while let Some((_, apply)) = signs.iter().find(|(sign, _)| self.take(sign)) {
-            value = apply(value, self.operation(row + 1)?);
+        while let Some((sign, apply)) = signs.iter().find(|(sign, _)| self.take(sign)) {
+            value = self.scope.combined(value, sign, *apply, self.operation(row + 1)?);
             if row == ASKED {
                 break;
             }
@@ -124,16 +188,16 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    fn whole(&mut self) -> Result<f64, String> {
+    fn whole(&mut self) -> Result<S::Value, String> {
         self.operation(0)
     }
 
-    fn factor(&mut self) -> Result<f64, String> {
-        if self.take("-") {
-            return Ok(-self.factor()?);
-        }
-        if self.take("!") {
-            return Ok(truth(self.factor()? == 0.0));
+    fn factor(&mut self) -> Result<S::Value, String> {
+        // As a sign between 0 and what follows.
+        for (prefix, (sign, apply)) in [("-", MINUS), ("!", EQUAL)] {
+            if self.take(prefix) {
+                return Ok(self.scope.combined(self.scope.number(0.0), sign, apply, self.factor()?));
+            }
         }
         if self.take("(") {
             let value = self.whole()?;
@@ -142,42 +206,44 @@ impl<'a> Reader<'a> {
         if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
             return self.number();
         }
-        match self.word(|c| c.is_ascii_alphanumeric() || c == '_') {
+        match self.word(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
             "" => Err("a number is missing".into()),
-            "none" => Ok(f64::NAN),
-            function if self.take("(") => self.call(function),
-            name => {
-                let text = self.names.get(name).ok_or_else(|| format!("there is no name `{name}`"))?;
-                at_depth(text, self.names, self.depth + 1)
+            function if self.take("(") => {
+                let (arguments, rest) = arguments(self.rest).ok_or("a parenthesis is not closed")?;
+                self.rest = rest;
+                self.scope.call(function, &arguments)
             }
+            name => self.scope.name(name),
         }
     }
 
-    fn number(&mut self) -> Result<f64, String> {
+    fn number(&mut self) -> Result<S::Value, String> {
         let digits = self.word(|c| c.is_ascii_digit() || c == '.' || c == '_');
         let number: f64 = digits.replace('_', "").parse().map_err(|_| format!("{digits} is no number"))?;
         let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
         let unit = units.into_iter().find(|(unit, _)| self.take(unit));
-        Ok(unit.map_or(number, |(_, shift)| number * f64::from(1u32 << shift)))
+        Ok(self.scope.number(unit.map_or(number, |(_, shift)| number * f64::from(1u32 << shift))))
     }
+}
 
-    fn call(&mut self, function: &str) -> Result<f64, String> {
-        let mut arguments = vec![self.whole()?];
-        while self.take(",") {
-            arguments.push(self.whole()?);
-        }
-        if !self.take(")") {
-            return Err("a parenthesis is not closed".into());
-        }
-        match (function, &arguments[..]) {
-            ("round", [value]) => Ok(value.round()),
-            ("floor", [value]) => Ok(value.floor()),
-            ("if", [condition, then, otherwise]) => Ok(if *condition != 0.0 { *then } else { *otherwise }),
-            ("min", values) => Ok(values.iter().copied().fold(f64::INFINITY, f64::min)),
-            ("max", values) => Ok(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-            (other, values) => Err(format!("there is no function `{other}` of {}", values.len())),
+/// The texts between a parenthesis and that which closes it, and what is behind.
+fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut found, mut from, mut depth) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            ',' | ')' if depth == 0 => {
+                found.push(&text[from..at]);
+                from = at + 1;
+                if c == ')' {
+                    return Some((found, text[from..].trim_start()));
+                }
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
         }
     }
+    None
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Plans as data: what a sweep's file or a study's asks for, as cells.
 
 mod expand;
-mod expression;
+pub mod expression;
 mod file;
 mod problem;
 mod step;

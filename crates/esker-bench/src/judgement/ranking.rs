@@ -1,15 +1,13 @@
 //! Who is first: LDB-1 and LDB-2.
 
-use super::{BASELINE, Role};
-use crate::judgement::case::{Case, NO_RATIO, ONE_REPETITION, Ratio, all, held};
-use crate::judgement::verdict::{Judgement, Verdict};
+use super::case::{Case, NO_RATIO, ONE_REPETITION, Ratio, all, held};
+use super::role::{BASELINE, ROLES, Role};
+use super::verdict::{Judgement, Verdict};
 use crate::published::DATA;
 use crate::record::Record;
 use crate::stats::median;
 use crate::text::number::three_digits as number;
 use crate::text::words::listed;
-
-const ROLES: [Role; 3] = [Role::LevelDb, Role::TreeDb, Role::Sqlite];
 
 /// The engines of a chart with their repetitions, fastest first.
 struct Chart<'a> {
