@@ -92,7 +92,7 @@ impl Generator {
     /// trying. Half of them stay as they come, so that there is something to want it on.
     pub fn operations_mostly(&mut self, count: usize, wanted: &dyn Fn(&Operation) -> bool) -> Vec<Operation> {
         self.shares = Shares::choose(self.features, ticks(&self.cast), &mut |shares| shares[shares.len() - 1]);
-        self.collect(count, |generator| generator.attempts(wanted))
+        self.collect(count, |generator| generator.operation_mostly(wanted))
     }
 
     fn collect(&mut self, count: usize, mut next: impl FnMut(&mut Generator) -> Operation) -> Vec<Operation> {
@@ -105,7 +105,7 @@ impl Generator {
         operations
     }
 
-    fn attempts(&mut self, wanted: &dyn Fn(&Operation) -> bool) -> Operation {
+    fn operation_mostly(&mut self, wanted: &dyn Fn(&Operation) -> bool) -> Operation {
         const MOST: usize = 1000;
         let count = if self.random.percent(50) { 0 } else { MOST };
         for _ in 0..count {
