@@ -150,6 +150,25 @@ impl Env for DirectorySyncs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::mem::{MemEnv, SyncFailure};
+
+    /// The handle refuses writes from the first failure on. A sync that waited for the failed one
+    /// is past that check, so it has to fail by itself.
+    #[test]
+    fn no_sync_succeeds_after_one_that_gave_names_up() {
+        let mem = MemEnv::default();
+        let directory = Path::new("/db");
+        mem.create_dir_all(directory).unwrap();
+        let env = environment(directory, Arc::new(mem.clone()));
+        mem.create(&directory.join("a")).unwrap();
+        mem.fail_sync_dir(0, SyncFailure::DropPending);
+        let first = env.sync_dir(directory).unwrap_err();
+        let second = env.sync_dir(directory).unwrap_err();
+        assert!(names_are_lost(&first) && names_are_lost(&second), "{first}, {second}");
+        assert!(second.to_string().contains("an earlier sync of this directory failed"), "{second}");
+        // The environment itself would succeed, as for the next open of the database.
+        environment(directory, Arc::new(mem)).sync_dir(directory).unwrap();
+    }
 
     #[test]
     fn what_no_sync_fails_with_gives_no_name_up() {
