@@ -307,6 +307,7 @@ fn shortest(course: Course<'_>, harm: Harm, check: impl Fn(Course<'_>, Harm) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Ttl;
     use crate::powerloss::{Loss, put};
     use crate::state::Durability;
     use found::Found;
@@ -337,6 +338,29 @@ mod tests {
             let (shortest, words) = shortest(course, harm, misses_the_batch);
             assert_eq!(words, "missed");
             assert_eq!(shortest, [Step::Batch(vec![put("planted", "")], Durability::Sync)], "seed {seed}");
+        }
+    }
+
+    /// Seen: a recovery that found a change of settings that only the process had outlived, and
+    /// died, was to find it again after a power loss, in what readers of changes are told.
+    #[test]
+    fn a_change_that_was_not_acknowledged_may_go_after_it_was_found_once() {
+        let all = variants();
+        let (_, options) = all.iter().find(|(name, _)| *name == "changes-given-up").unwrap();
+        let calls_of = |steps: &[Step]| {
+            let env = MemEnv::new();
+            run(steps, &Ground::new(options, env.clone()), &mut Progress::default(), &mut |_| {}).unwrap();
+            env.mutations()
+        };
+        let steps = [Step::Ttl(1, Ttl::On(Some(3_600_000)))];
+        let course = Course { steps: &steps, options, threaded: false };
+        // Without the change a session closes earlier.
+        for calls in calls_of(&[])..=calls_of(&steps) {
+            for seed in 0..40 {
+                let death = Death { calls, inside: None, mapped: false };
+                let harm = Harm { how: How::Death(death, Found::Lost(Loss::Process)), seed };
+                harm.check(course, 100, &Totals::default()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+            }
         }
     }
 }

@@ -144,7 +144,8 @@ impl Progress {
         let altered = self.altered.min(events);
         Progress {
             altered: if all_durable { events } else { altered },
-            ends: [&self.ends[..count], &[events]].concat(),
+            // Of what was found behind the last commit, a later loss may take all but `altered`.
+            ends: [&self.ends[..count], &[self.ends[count].min(events)]].concat(),
             feed_is_known: self.feed_is_known,
             standing: self.standing.recovered(found, all_durable),
             model,
