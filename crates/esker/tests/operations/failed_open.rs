@@ -1,13 +1,16 @@
 //! An open that fails leaves nothing that would pile up with the next attempts: a full disk gets no
 //! fuller.
 
+use crate::calling_env::Telling;
 use crate::common::*;
+use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Db, Error, Options};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that take as much room when they are compressed.
 fn noise(bytes: usize) -> Vec<u8> {
@@ -416,4 +419,34 @@ fn an_existing_database_is_refused_where_that_is_asked() {
     assert_eq!(missing.to_string(), "database in elsewhere does not exist");
     let db = open(&env);
     assert_eq!(keyspace(&db, "names").get("ada").unwrap().as_deref(), Some(&b"1815"[..]));
+}
+
+/// Seen: "cannot open ....table", or "the table is missing". Trigger: a read-only open beside a writer
+/// whose background work removed files faster than they could be opened. Cost: a false alarm, with
+/// advice that harms.
+#[test]
+fn a_writer_that_never_holds_still_is_not_told_as_damage() {
+    let env = MemEnv::new();
+    let writer = open(&env);
+    let written = keyspace(&writer, "k");
+    let replace_the_tables = move || {
+        written.put("a", noise(100)).unwrap();
+        writer.flush().unwrap();
+        written.compact().unwrap();
+    };
+    replace_the_tables();
+    let (is_at_work, called): (_, Arc<dyn Env>) = (Arc::new(AtomicBool::new(true)), Arc::new(env.clone()));
+    let asked = Arc::clone(&is_at_work);
+    let told = move |call: &str| {
+        if call == "Env::open" && asked.load(Ordering::Relaxed) {
+            replace_the_tables();
+        }
+    };
+    let options = simulated(&env).env(Arc::new(Telling { told: Arc::new(told), called }));
+    let refused = Db::open_read_only(DIRECTORY, options.clone());
+    let is_told = |reason: &str| reason.contains("try again") && reason.contains("cannot open");
+    assert!(matches!(&refused, Err(Error::Stalled { reason }) if is_told(reason)), "{refused:?}");
+    is_at_work.store(false, Ordering::Relaxed);
+    let reader = Db::open_read_only(DIRECTORY, options).unwrap();
+    assert_eq!(keyspace(&reader, "k").get("a").unwrap().as_deref(), Some(&noise(100)[..]));
 }

@@ -283,8 +283,8 @@ pub fn read_everything(
     const PATIENCE: Duration = Duration::from_millis(10);
     // Damage does not go away.
     const MOST_FAILURES: usize = 5;
-    let mut failures_unchanged = 0;
-    for attempt in 1.. {
+    let (mut failures_unchanged, mut last) = (0, String::new());
+    for _ in 0..ATTEMPTS {
         let stamp = stamp(&*options.env, directory).unwrap_or_default();
         let (result, unchanged) = match read_current(&*options.env, directory) {
             Ok(Some(before)) => {
@@ -307,17 +307,17 @@ pub fn read_everything(
                 let (segments, log_end) = (inherited.retired.len() as u64, end.unwrap_or_default().into());
                 return Ok((recovering, FoundState { state, manifest, stamp, segments, log_end }));
             }
-            Err(error) if attempt >= ATTEMPTS || unchanged && failures_unchanged + 1 >= MOST_FAILURES => {
-                return Err(error);
-            }
-            Ok(_) if attempt >= ATTEMPTS => break,
+            Err(error) if unchanged && failures_unchanged + 1 >= MOST_FAILURES => return Err(error),
             // Of failures in a row: one may be due to a writer at work.
-            result => failures_unchanged = if unchanged && result.is_err() { failures_unchanged + 1 } else { 0 },
+            result => {
+                failures_unchanged = if unchanged && result.is_err() { failures_unchanged + 1 } else { 0 };
+                last = result.err().map_or(String::new(), |error| format!(" (the last attempt: {error})"));
+            }
         }
         std::thread::sleep(PATIENCE);
     }
     let what = "the database changes too fast to be read beside its writer; try again, or read through the writer";
-    Err(Error::Stalled { reason: what.into() })
+    Err(Error::Stalled { reason: format!("{what}{last}") })
 }
 
 /// What only a database open for writing has: all parts or none.
