@@ -299,13 +299,18 @@ fn name_of(feature: Feature) -> String {
     clap::ValueEnum::to_possible_value(&feature).map_or(String::new(), |value| value.get_name().to_string())
 }
 
-/// Indexes of option sets in the order of the runs: each once, then those in memory again and
-/// again, because a device that syncs would take most of the time.
+/// Indexes of option sets in the order of the runs: each once, then again and again those that are
+/// cheap, every fourth time those whose operations are dear, and no more in these rounds those of a
+/// device that syncs. So no few of them take most of the time.
 fn schedule(sets: &[OptionSet]) -> Vec<usize> {
     const ROUNDS: usize = 8;
-    let in_memory = (0..sets.len()).filter(|&index| !sets[index].on_disk);
-    let again = std::iter::repeat_n(in_memory, ROUNDS - 1).flatten();
-    (0..sets.len()).chain(again).collect()
+    let rounds_between = |set: &OptionSet| match set {
+        OptionSet { on_disk: true, .. } => ROUNDS,
+        OptionSet { length_percent: ..100, .. } => 4,
+        _ => 1,
+    };
+    let due = |round| (0..sets.len()).filter(move |&index| round % rounds_between(&sets[index]) == 0);
+    (0..ROUNDS).flat_map(due).collect()
 }
 
 /// The keyspaces, numbered as the operations name them.

@@ -12,7 +12,7 @@ pub struct OptionSet {
     /// On a real directory instead of the simulated environment.
     pub on_disk: bool,
     /// How many operations a run has relative to the usual, in percent: less where each one is
-    /// expensive.
+    /// expensive. Such runs are rarer, too.
     pub length_percent: usize,
     build: fn(Options) -> Options,
 }
@@ -66,7 +66,7 @@ pub const OPTION_SETS: &[OptionSet] = &[
     }),
     memory("tiny-blocks", 100, |o| small(o).block_bytes(1).background_threads(0)),
     memory("tiny-files", 100, |o| small(o).target_file_bytes(1).background_threads(0)),
-    memory("tiny-segments", 100, |o| small(o).wal_segment_bytes(1).background_threads(0)),
+    memory("tiny-segments", 50, |o| small(o).wal_segment_bytes(1).background_threads(0)),
     memory("no-filter-no-compression", 100, |o| {
         small(o).filter_bits_per_key(0).compression(Compression::None).background_threads(0)
     }),

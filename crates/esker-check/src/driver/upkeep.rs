@@ -111,8 +111,14 @@ impl Driver {
 
     fn read_beside(&mut self) -> Checked<()> {
         self.flush_unlogged()?;
-        let db = Db::open_read_only(self.place.path(), self.options())
-            .map_err(|error| format!("it does not open beside the writer: {error}"))?;
+        let db = loop {
+            match Db::open_read_only(self.place.path(), self.options()) {
+                // Its background threads are at work. Nothing is written meanwhile, so that this ends;
+                // a run that does not is found by its time.
+                Err(Error::Stalled { .. }) => {}
+                opened => break opened.map_err(|error| format!("it does not open beside the writer: {error}"))?,
+            }
+        };
         let beside = Opened::new(db, &self.world, self.openings - 1)?;
         compare_all(&beside, &self.world).map_err(|what| format!("beside the writer: {what}"))?;
         self.read_changes_beside(&beside.db).map_err(|what| format!("beside the writer: {what}"))

@@ -43,6 +43,22 @@ impl Shares {
             feed_permille: of(features.changes, &[0, 10, 60]),
         }
     }
+
+    /// Those of a search, in which the rarest feature is not rare.
+    fn of_search(features: Features) -> Shares {
+        let of = |is_on: bool, share: usize| if is_on { share } else { 0 };
+        Shares {
+            write_percent: 80,
+            maintenance_permille: 0,
+            range_percent: of(features.ranges, 20),
+            tick_permille: 0,
+            transaction_permille: of(features.transactions, 150),
+            drop_permille: of(features.drops, 150),
+            settings_permille: of(features.settings, 150),
+            load_permille: of(features.loads, 150),
+            feed_permille: of(features.changes, 250),
+        }
+    }
 }
 
 /// Makes the operations of one run.
@@ -88,11 +104,21 @@ impl Generator {
         self.collect(count, Generator::operation)
     }
 
-    /// The same; where one is free to be anything, it is one that is `wanted` if that is found by
-    /// trying. Half of them stay as they come, so that there is something to want it on.
+    /// The same; half of those that are free to be anything are ones that are `wanted`, if such are
+    /// found by trying. The others stay as they come, so that there is something to want it on.
     pub fn operations_mostly(&mut self, count: usize, wanted: &dyn Fn(&Operation) -> bool) -> Vec<Operation> {
-        self.shares = Shares::choose(self.features, ticks(&self.cast), &mut |shares| shares[shares.len() - 1]);
-        self.collect(count, |generator| generator.operation_mostly(wanted))
+        let mut is_found = true;
+        self.collect(count, |generator| {
+            if is_found && generator.random.percent(50) {
+                let found = generator.search(wanted);
+                // Keyspaces without the feature will go on without it.
+                is_found = found.is_some();
+                if let Some(operation) = found {
+                    return operation;
+                }
+            }
+            generator.operation()
+        })
     }
 
     fn collect(&mut self, count: usize, mut next: impl FnMut(&mut Generator) -> Operation) -> Vec<Operation> {
@@ -105,19 +131,23 @@ impl Generator {
         operations
     }
 
-    fn operation_mostly(&mut self, wanted: &dyn Fn(&Operation) -> bool) -> Operation {
+    /// The first of some hundred operations that is `wanted`.
+    fn search(&mut self, wanted: &dyn Fn(&Operation) -> bool) -> Option<Operation> {
         const MOST: usize = 1000;
-        let count = if self.random.percent(50) { 0 } else { MOST };
-        for _ in 0..count {
+        let usual = std::mem::replace(&mut self.shares, Shares::of_search(self.features));
+        let mut found = None;
+        for _ in 0..MOST {
             let before = self.present.clone();
             let operation = self.operation();
             if wanted(&operation) {
-                return operation;
+                found = Some(operation);
+                break;
             }
             // What is not made changes nothing.
             self.present = before;
         }
-        self.operation()
+        self.shares = usual;
+        found
     }
 
     fn operation(&mut self) -> Operation {
