@@ -79,6 +79,8 @@ pub struct Totals {
     pub databases: u64,
     /// How often a follower caught up.
     pub followed: u64,
+    /// How often a living child was too fast for one.
+    pub outrun: u64,
     /// Keyspaces dropped.
     pub drops: u64,
 }
@@ -225,17 +227,24 @@ struct Expected {
     follower: Option<Follower>,
     /// Commits that the follower has.
     followed: u64,
+    /// How often a living child was too fast for it.
+    outrun: u64,
 }
 
 impl Expected {
-    /// Lets the follower catch up; false as long as there is nothing to follow.
-    fn catch_up(&mut self) -> Checked<bool> {
+    /// Lets the follower catch up, beside a child or behind one; false as long as there is nothing to
+    /// follow.
+    fn catch_up(&mut self, is_alive: bool) -> Checked<bool> {
         let Some(follower) = &self.follower else {
             // It may just be created.
             self.follower = Db::open_follower(&self.path, options(self.seed)).ok();
             return Ok(false);
         };
-        follower.catch_up().map_err(|error| format!("the follower failed: {error}"))?;
+        match follower.catch_up() {
+            // Segments this small last less than a millisecond where a sync costs nothing.
+            Err(Error::Stalled { .. }) if is_alive => self.outrun += 1,
+            caught_up => drop(caught_up.map_err(|error| format!("the follower failed: {error}"))?),
+        }
         let count = counter(follower.db())?;
         if count < self.followed {
             return Err(format!("the follower has {count} commits, and had {}", self.followed));
@@ -263,6 +272,7 @@ impl KillLoop {
                     seed: self.seed.wrapping_add(database),
                     follower: None,
                     followed: 0,
+                    outrun: 0,
                 });
                 totals.databases += 1;
             }
@@ -271,11 +281,12 @@ impl KillLoop {
                 scratch.keep();
                 return Err(format!(
                     "kill {}: {what}\nthe database is left in {}\nrepeat with: cargo run -p esker-check -- kill9 --seed {} \
-                     --rounds {}",
+                     --rounds {} --longest-life {}",
                     totals.kills,
                     expected.path.display(),
                     self.seed,
-                    self.rounds
+                    self.rounds,
+                    self.longest_life
                 ));
             }
         }
@@ -293,8 +304,9 @@ impl KillLoop {
         let acknowledged = self.one_life(expected, totals.kills, life)?;
         totals.kills += 1;
         totals.early_kills += u64::from(acknowledged.is_none());
+        totals.outrun += std::mem::take(&mut expected.outrun);
         let least = acknowledged.unwrap_or(expected.commits);
-        let followed = match expected.catch_up()? {
+        let followed = match expected.catch_up(false)? {
             true => expected.follower.as_ref().map(|follower| database_state(follower.db(), &NAMES)).transpose()?,
             false => None,
         };
@@ -362,7 +374,7 @@ impl KillLoop {
         let until = Instant::now() + life;
         let mut follows = Ok(true);
         while follows.is_ok() && Instant::now() < until {
-            follows = expected.catch_up();
+            follows = expected.catch_up(true);
             std::thread::sleep(Duration::from_millis(1).min(until.saturating_duration_since(Instant::now())));
         }
         let ended = child.try_wait().map_err(|error| error.to_string())?;

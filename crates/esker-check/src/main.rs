@@ -213,6 +213,9 @@ struct Kill9 {
     /// No more kills than this
     #[arg(long, default_value_t = 200)]
     rounds: u64,
+    /// The longest time to a kill, in milliseconds
+    #[arg(long, default_value_t = 200)]
+    longest_life: usize,
     /// Where the databases go
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
@@ -375,7 +378,7 @@ fn kill9(given: Kill9) -> Checked<()> {
         directory: given.dir,
         rounds: given.rounds,
         seed: given.common.seed,
-        longest_life: 200,
+        longest_life: given.longest_life,
     };
     let totals = kills.run(Duration::from_secs(given.common.seconds.unwrap_or(u64::MAX / 2)))?;
     println!("kill9: seed {}, {totals:?}: no acknowledged commit lost", kills.seed);
