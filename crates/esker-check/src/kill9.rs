@@ -232,8 +232,8 @@ struct Expected {
 }
 
 impl Expected {
-    /// Lets the follower catch up, beside a child or behind one; false as long as there is nothing to
-    /// follow.
+    /// Lets the follower catch up, beside a child or behind one; false as long as there is nothing
+    /// to follow.
     fn catch_up(&mut self, is_alive: bool) -> Checked<bool> {
         let Some(follower) = &self.follower else {
             // It may just be created.

@@ -113,8 +113,8 @@ impl Driver {
         self.flush_unlogged()?;
         let db = loop {
             match Db::open_read_only(self.place.path(), self.options()) {
-                // Its background threads are at work. Nothing is written meanwhile, so that this ends;
-                // a run that does not is found by its time.
+                // Its background threads are at work. Nothing is written meanwhile, so that this
+                // ends; a run that does not is found by its time.
                 Err(Error::Stalled { .. }) => {}
                 opened => break opened.map_err(|error| format!("it does not open beside the writer: {error}"))?,
             }

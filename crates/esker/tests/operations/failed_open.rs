@@ -421,9 +421,9 @@ fn an_existing_database_is_refused_where_that_is_asked() {
     assert_eq!(keyspace(&db, "names").get("ada").unwrap().as_deref(), Some(&b"1815"[..]));
 }
 
-/// Seen: "cannot open ....table", or "the table is missing". Trigger: a read-only open beside a writer
-/// whose background work removed files faster than they could be opened. Cost: a false alarm, with
-/// advice that harms.
+/// Seen: "cannot open ....table", or "the table is missing". Trigger: a read-only open beside a
+/// writer whose background work removed files faster than they could be opened. Cost: a false
+/// alarm, with advice that harms.
 #[test]
 fn a_writer_that_never_holds_still_is_not_told_as_damage() {
     let env = MemEnv::new();
