@@ -162,6 +162,14 @@ pub fn holds_history(maker: &SegmentMaker) -> Result<bool> {
     Ok(false)
 }
 
+/// The highest number that a segment file in the directory has, in its name or in its header: a file
+/// that was used again keeps its name.
+pub fn highest_number(maker: &SegmentMaker) -> Result<u64> {
+    let mut inherited = Inherited::default();
+    open_segments(maker, 0, &mut inherited)?;
+    Ok(inherited.highest_number)
+}
+
 fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) -> Result<BTreeMap<u64, SegmentFile>> {
     let mut segments = BTreeMap::new();
     let mut nameless = Vec::new();

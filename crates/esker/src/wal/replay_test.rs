@@ -2,8 +2,7 @@
 
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record};
 use super::reader::{Record, Visited, holds_history, replay};
-use super::segment::Position;
-use super::segment::{SegmentMaker, file_name};
+use super::segment::{Plan, Position, SegmentMaker, file_name};
 use super::writer::{Inherited, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Class, FaultEnv};
@@ -257,4 +256,31 @@ fn a_log_of_more_than_its_first_link_has_a_history() {
     let env = MemEnv::new();
     env.set_file_bytes(&path(2), forged(2, FIRST, &[(RecordType::Link, 0, link(1, FIRST as u64))]));
     assert!(has_one(&env));
+}
+
+/// Seen: "... says to be log segment 3 too". Trigger: an open where a creation, or a repair without
+/// writes, had been cut short behind the preparation of a segment in a file that was used before.
+/// Cost: the new database could not be opened again.
+#[test]
+fn a_creation_goes_on_above_the_number_of_a_segment_in_a_file_of_another_name() {
+    let env = MemEnv::new();
+    let options = || crate::Options::default().env(Arc::new(env.clone())).wal_segment_bytes(SEGMENT_BYTES);
+    env.create_dir_all(Path::new("/db")).unwrap();
+    let plan = |number, free| Plan {
+        number,
+        free,
+        new_bytes: SEGMENT_BYTES,
+        least_bytes: 0,
+        for_syncs: true,
+        for_stores: false,
+    };
+    let maker = maker(Arc::new(env.clone()));
+    let first = maker.prepare(plan(1, None)).unwrap();
+    maker.prepare(plan(2, Some(first.to_free()))).unwrap();
+    for opens in 0..3u8 {
+        let db = crate::Db::open("/db", options()).unwrap_or_else(|error| panic!("open {opens}: {error}"));
+        let keyspace = db.keyspace("k", crate::KeyspaceOptions::default()).unwrap();
+        assert_eq!(keyspace.iter().count(), usize::from(opens));
+        keyspace.put([opens], "").unwrap();
+    }
 }

@@ -116,7 +116,3 @@ pub fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: 
     let numbers = names.iter().filter_map(number_in);
     Ok(numbers.map(|number| number + 1).chain([at_least]).max().unwrap_or(at_least))
 }
-
-pub fn highest_segment(env: &dyn crate::env::Env, directory: &Path) -> Result<u64> {
-    Ok(env.list(directory)?.iter().filter_map(|name| file_number(name)).max().unwrap_or(0))
-}

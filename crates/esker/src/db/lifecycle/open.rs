@@ -24,7 +24,7 @@ use crate::blob::format::file_number as blob_number;
 use crate::db::background::forget_changes;
 use crate::db::files::{lost_edit, remover};
 use crate::db::lifecycle::directory::{
-    blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
+    blob_store, create_directory, first_free_number, refuse_foreign_directory, refuse_missing_current,
     refuse_unfinished_checkpoint, segment_maker,
 };
 use crate::db::lifecycle::other_engine::refuse_other_engine;
@@ -53,9 +53,9 @@ use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, LOCK};
 use crate::version::manifest::{InForce, Manifest, prepare_current, read_current, stamp, switch_current};
+use crate::wal::reader::highest_number;
 use crate::wal::reserve::RESERVE_BYTES;
-use crate::wal::segment::Position;
-use crate::wal::segment::SegmentMaker;
+use crate::wal::segment::{Position, SegmentMaker};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let maker = segment_maker(directory, &options);
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = if old_manifest == 0 {
-        Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
+        // What an interrupted creation left stays there for now, under numbers of its own.
+        let left = SegmentMaker { read_only: true, ..segment_maker(directory, &options) };
+        Inherited { highest_number: highest_number(&left)?, ..Inherited::default() }
     } else {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
