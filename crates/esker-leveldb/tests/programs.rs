@@ -1,10 +1,15 @@
 //! Programs that are written for LevelDB's C interface: its own test, one that goes through all of
 //! it on both libraries, one that does everything wrong, and one whose callbacks throw.
 
+#[path = "../../esker-c/tests/toolchain/mod.rs"]
+mod toolchain;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+
+use toolchain::is_here;
 
 /// The names under which the library stands for LevelDB's.
 const NAMES: [&str; 4] = ["libesker_leveldb.so.1", "libleveldb.so", "libleveldb.so.1", "libleveldb.so.1d"];
@@ -86,33 +91,32 @@ fn build(directory: &Path, source: &str, library: Option<&Path>, flags: &[&str])
     program
 }
 
-/// Whether the development files of LevelDB itself are here. CI insists on them.
+/// Whether LevelDB itself is here, with its development files.
 fn has_leveldb() -> bool {
-    let mut child = Command::new("cc");
-    child.args(["-fsyntax-only", "-include", "leveldb/c.h", "-xc", "/dev/null"]);
-    let here = child.output().is_ok_and(|output| output.status.success());
-    if !here {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "libleveldb-dev is missing");
-        println!("libleveldb-dev is missing: not compared");
-    }
-    here
-}
-
-/// Whether valgrind is here. CI insists on it.
-fn has_valgrind() -> bool {
-    let here = Command::new("valgrind").arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "valgrind is missing");
-        println!("valgrind is missing: not checked");
-    }
-    here
+    is_here("cc") && is_here("cc -include leveldb/c.h -lleveldb")
 }
 
 const SANITIZED: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 
+fn has_sanitizers() -> bool {
+    is_here("cc") && is_here("cc -fsanitize=address,undefined")
+}
+
+/// How a program is built: as it is, and with sanitizers, where these are here.
+fn ways() -> Vec<(&'static str, &'static [&'static str])> {
+    let mut ways: Vec<(_, &[&str])> = Vec::new();
+    if is_here("cc") {
+        ways.push(("plain", &[]));
+    }
+    if has_sanitizers() {
+        ways.push(("sanitized", &SANITIZED));
+    }
+    ways
+}
+
 #[test]
 fn the_test_of_leveldb_passes_unmodified() {
-    for (name, flags) in [("plain", &[][..]), ("sanitized", &SANITIZED)] {
+    for (name, flags) in ways() {
         let directory = Directory::new(&format!("c-test-{name}"));
         let program = build(&directory.0, "third_party/leveldb/c_test.c", Some(in_its_place()), flags);
         let output = run(Command::new(&program).env("TEST_TMPDIR", directory.sub("data")));
@@ -125,6 +129,9 @@ fn the_test_of_leveldb_passes_unmodified() {
 /// Its condition is one that never holds: in it the custom policy denies what is there.
 #[test]
 fn it_passes_with_the_condition_that_was_meant() {
+    if !is_here("cc") {
+        return;
+    }
     let directory = Directory::new("c-test-meant");
     let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb/c_test.c");
     let original = std::fs::read_to_string(original).expect("the test can be read");
@@ -177,6 +184,9 @@ fn both_libraries_do_the_same() {
 
 #[test]
 fn the_whole_interface_is_clean_under_sanitizers() {
+    if !has_sanitizers() {
+        return;
+    }
     let directory = Directory::new("sanitized");
     let program = build(&directory.0, "c/differential.c", Some(in_its_place()), &SANITIZED);
     assert!(whole(&directory, &program, "data", None).ends_with("end\n"));
@@ -184,7 +194,7 @@ fn the_whole_interface_is_clean_under_sanitizers() {
 
 #[test]
 fn misuse_is_told() {
-    for (name, flags) in [("plain", &[][..]), ("sanitized", &SANITIZED)] {
+    for (name, flags) in ways() {
         let directory = Directory::new(&format!("misuse-{name}"));
         let flags: Vec<&str> = flags.iter().copied().chain(["-Wall", "-Wextra", "-Werror"]).collect();
         let program = build(&directory.0, "c/misuse.c", Some(in_its_place()), &flags);
@@ -198,6 +208,9 @@ fn misuse_is_told() {
 /// Also where the program would catch it, and in whichever thread.
 #[test]
 fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
+    if !is_here("c++") {
+        return;
+    }
     let directory = Directory::new("throws");
     let flags = ["-Wall", "-Wextra", "-Werror"];
     let program = build(&directory.0, "c/throws.cpp", Some(in_its_place()), &flags);
@@ -227,6 +240,9 @@ fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn misuse_ends_nothing_where_standard_error_is_full() {
+    if !is_here("cc") {
+        return;
+    }
     let directory = Directory::new("misuse-full");
     let program = build(&directory.0, "c/misuse.c", Some(in_its_place()), &[]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it can be opened");
@@ -235,7 +251,7 @@ fn misuse_ends_nothing_where_standard_error_is_full() {
 
 #[test]
 fn misuse_is_clean_under_valgrind() {
-    if !has_valgrind() {
+    if !is_here("cc") || !is_here("valgrind") {
         return;
     }
     let directory = Directory::new("misuse-valgrind");
@@ -281,6 +297,9 @@ fn a_directory_of_leveldb_is_recognized() {
 /// Every function of LevelDB's header, and nothing else.
 #[test]
 fn all_of_the_header_is_exported() {
+    if !is_here("nm") {
+        return;
+    }
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb/include/leveldb/c.h");
     let header = std::fs::read_to_string(header).expect("the header can be read");
     let code: String = header.lines().filter(|line| !line.starts_with(['#', ' ', '/']) || line.contains('(')).collect();
