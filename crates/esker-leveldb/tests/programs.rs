@@ -4,11 +4,13 @@
 #[path = "../../esker-c/tests/toolchain/mod.rs"]
 mod toolchain;
 
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use sha2::{Digest, Sha256};
 use toolchain::is_here;
 
 /// The names under which the library stands for LevelDB's.
@@ -114,8 +116,36 @@ fn ways() -> Vec<(&'static str, &'static [&'static str])> {
     ways
 }
 
+/// What `tests/third_party/leveldb` has of LevelDB 1.23, under which names there, and its SHA-256.
+/// All of it is under the licence that is beside it, the 3-clause BSD licence. Debian's source
+/// package `leveldb` 1.23-4 has the same files.
+const PUBLISHED: [(&str, &str, &str); 4] = [
+    ("c_test.c", "db/c_test.c", "287416b35cf186c6b44e8bf55d9c00e61e2d95cb1175e632a65d011b6344be8c"),
+    ("include/leveldb/c.h", "include/leveldb/c.h", "c29ed17863f91749b7f05892230dacb3a2b7e1ac45969abbef3a42d2810bcf1e"),
+    (
+        "include/leveldb/export.h",
+        "include/leveldb/export.h",
+        "16d10725a7121568913e6b994c58c6a1227f459713065a8640c4d8f130cb5af7",
+    ),
+    ("LICENSE", "LICENSE", "ccc19f1da0798ed666609b65a5b44dd8b3abe6fc08b9c0592eb76e82e174db19"),
+];
+
+#[test]
+fn what_is_of_leveldb_is_unmodified() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb");
+    for (file, original, hash) in PUBLISHED {
+        let contents = std::fs::read(directory.join(file)).expect("the file can be read");
+        let found: String = Sha256::digest(contents).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, hash, "{file} is not {original} of LevelDB 1.23");
+    }
+}
+
 #[test]
 fn the_test_of_leveldb_passes_unmodified() {
+    what_is_of_leveldb_is_unmodified();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb/c_test.c");
+    let source = std::fs::read_to_string(source).expect("the test can be read");
+    let phases = source.matches("  StartPhase(\"").count();
     for (name, flags) in ways() {
         let directory = Directory::new(&format!("c-test-{name}"));
         let program = build(&directory.0, "third_party/leveldb/c_test.c", Some(in_its_place()), flags);
@@ -123,6 +153,10 @@ fn the_test_of_leveldb_passes_unmodified() {
         passed(name, &output);
         let told = text(&output.stderr);
         assert!(told.ends_with("PASS\n"), "{told}");
+        assert_eq!(told.matches("=== Test ").count(), phases, "{told}");
+        let line = format!("c_test.c of LevelDB 1.23, {name}: {phases} phases passed\n");
+        // Not by `eprintln`, whose output is lost when the test passes.
+        std::io::stderr().write_all(line.as_bytes()).ok();
     }
 }
 
