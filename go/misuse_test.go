@@ -314,6 +314,46 @@ func TestOtherDatabases(t *testing.T) {
 	is(t, err, esker.ErrInvalidArgument)
 }
 
+// Zero bytes are bytes like others, in keys, values and the ends of ranges.
+func TestZeroBytes(t *testing.T) {
+	names := keyspace(t, open(t), "names")
+	pairs := []struct{ key, value string }{
+		{"", "\x00"}, {"\x00", "a\x00b"}, {"\x00\x00", ""}, {"a", "\x00\x00"}, {"a\x00", "c\x00"}, {"a\x00b", "\x00d"},
+	}
+	for _, pair := range pairs {
+		must(t, names.Put(b(pair.key), b(pair.value)))
+	}
+	for _, pair := range pairs {
+		value, err := names.Get(b(pair.key))
+		must(t, err)
+		equal(t, value, pair.value)
+	}
+	for within, expected := range map[*esker.ScanOptions][]int{
+		{}: {0, 1, 2, 3, 4, 5},
+		{Range: esker.Range{Start: b("\x00"), End: b("a\x00")}}:   {1, 2, 3},
+		{Range: esker.Range{Start: b("a\x00"), End: b("a\x00b")}}: {4},
+		{Prefix: b("\x00")}:                 {1, 2},
+		{Prefix: b("a\x00"), Reverse: true}: {5, 4},
+	} {
+		scan, count := names.Scan(*within), 0
+		for key, value := range scan.All() {
+			that(t, count < len(expected), "no more pairs")
+			equal(t, key, pairs[expected[count]].key)
+			equal(t, value, pairs[expected[count]].value)
+			count++
+		}
+		must(t, scan.Err())
+		that(t, count == len(expected), "all pairs")
+	}
+	must(t, names.Delete(b("a\x00")))
+	value, err := names.Get(b("a\x00"))
+	must(t, err)
+	none(t, value)
+	value, err = names.Get(b("a"))
+	must(t, err)
+	equal(t, value, "\x00\x00")
+}
+
 // Slices of objects that have pointers can be passed, which cgo refuses where it looks.
 func TestBytesBesidePointers(t *testing.T) {
 	type node struct {

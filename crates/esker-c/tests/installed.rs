@@ -1,8 +1,12 @@
 //! What `make install` puts where, and that programs build with it: by pkg-config and by CMake.
 
+mod toolchain;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use toolchain::is_here;
 
 /// An empty directory that goes away.
 struct Directory(PathBuf);
@@ -31,16 +35,6 @@ fn run(command: &mut Command) -> Output {
     let (out, told) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}{told}", output.status);
     output
-}
-
-/// Whether a tool is here. CI insists on it.
-fn is_here(tool: &str) -> bool {
-    let here = Command::new(tool).arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "{tool} is missing");
-        println!("{tool} is missing: not checked");
-    }
-    here
 }
 
 fn script() -> Command {
@@ -95,7 +89,7 @@ fn programs_build_with_what_is_installed() {
     let (built, prefix) = (built(&directory), directory.0.join("prefix"));
     run(script().arg(&built).env("PREFIX", &prefix));
     let (source, libraries) = (example(&directory.0), prefix.join("lib"));
-    if is_here("pkg-config") {
+    if is_here("cc") && is_here("pkg-config") {
         let mut command = Command::new("pkg-config");
         let output =
             run(command.args(["--cflags", "--libs", "esker"]).env("PKG_CONFIG_PATH", libraries.join("pkgconfig")));
@@ -103,7 +97,7 @@ fn programs_build_with_what_is_installed() {
         run(Command::new("cc").arg(&source).args(text(&output.stdout).split_whitespace()).arg("-o").arg(&program));
         runs(&program, &directory.0, &libraries);
     }
-    if is_here("cmake") {
+    if is_here("cc") && is_here("cmake") {
         let project = "cmake_minimum_required(VERSION 3.16)\nproject(example C)\nfind_package(esker 0.1 REQUIRED)\n\
              add_executable(with_shared example.c)\ntarget_link_libraries(with_shared PRIVATE esker::esker)\n\
              add_executable(with_static example.c)\ntarget_link_libraries(with_static PRIVATE esker::static)\n\

@@ -1,10 +1,14 @@
 //! Programs in C and C++ on the library: as they are, under AddressSanitizer and
 //! UndefinedBehaviorSanitizer, and under valgrind.
 
+mod toolchain;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+
+use toolchain::is_here;
 
 /// How a program is built and run.
 #[derive(Clone, Copy, PartialEq)]
@@ -66,22 +70,31 @@ fn passed(what: &str, output: &Output) {
     assert!(output.status.success(), "{what}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
 }
 
-/// Whether a tool is here. CI insists on it.
-fn is_here(tool: &str) -> bool {
-    let here = Command::new(tool).arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "{tool} is missing");
-        println!("{tool} is missing: not checked");
-    }
-    here
+/// The compiler of a source.
+fn compiler(source: &str) -> &'static str {
+    if source.ends_with(".c") { "cc" } else { "c++" }
+}
+
+/// Whether what builds a program, and runs it, is here.
+fn can(source: &str, how: How) -> bool {
+    let compiler = compiler(source);
+    is_here(compiler)
+        && match how {
+            How::Sanitized if compiler == "cc" => is_here("cc -fsanitize=address,undefined"),
+            How::Sanitized => is_here("c++ -fsanitize=address,undefined"),
+            How::Valgrind => is_here("valgrind"),
+            // What makes the shared library.
+            How::Shared => is_here("cc"),
+            How::Static => true,
+        }
 }
 
 /// Builds a program of `tests/c` in a directory.
 fn build(directory: &Path, source: &str, how: How) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = directory.join("program");
-    let is_c = source.ends_with(".c");
-    let mut compiler = Command::new(if is_c { "cc" } else { "c++" });
+    let (name, is_c) = (compiler(source), source.ends_with(".c"));
+    let mut compiler = Command::new(name);
     compiler.args(["-g", "-O1", "-Wall", "-Wextra", "-Werror", if is_c { "-std=gnu11" } else { "-std=c++17" }]);
     compiler.arg("-I").arg(root.join("include")).arg(root.join("tests/c").join(source)).arg("-o").arg(&program);
     if how == How::Sanitized {
@@ -108,7 +121,7 @@ fn command(program: &Path, how: How) -> Command {
 }
 
 fn check(name: &str, source: &str, how: How) {
-    if how == How::Valgrind && !is_here("valgrind") {
+    if !can(source, how) {
         return;
     }
     let directory = Directory::new(name);
@@ -167,6 +180,9 @@ fn a_program_in_c_plus_plus_works() {
 
 #[test]
 fn the_example_of_the_documentation_works() {
+    if !can("example.c", How::Shared) {
+        return;
+    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/c.md");
     let page = std::fs::read_to_string(page).expect("the page can be read");
     let example = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
@@ -181,6 +197,9 @@ fn the_example_of_the_documentation_works() {
 
 #[test]
 fn the_programs_of_the_book_print_what_it_shows() {
+    if !can("book.c", How::Shared) {
+        return;
+    }
     let pages = esker_book::pages().expect("the book can be read");
     let programs = pages.iter().flat_map(|page| page.blocks.iter().map(move |block| (page, block)));
     let mut count = 0;
@@ -204,6 +223,9 @@ fn the_programs_of_the_book_print_what_it_shows() {
 
 #[test]
 fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
+    if !can("plus.cpp", How::Shared) {
+        return;
+    }
     let directory = Directory::new("throws");
     let program = build(&directory.0, "plus.cpp", How::Shared);
     let data = directory.0.join("data");
@@ -220,6 +242,9 @@ fn an_exception_of_a_callback_ends_the_process_and_loses_nothing() {
 /// Each callback, also where the program would catch what it throws, and in whichever thread.
 #[test]
 fn an_exception_of_any_callback_ends_the_process_and_loses_nothing() {
+    if !can("throws.cpp", How::Shared) {
+        return;
+    }
     let directory = Directory::new("throws-each");
     let program = build(&directory.0, "throws.cpp", How::Shared);
     let callbacks = [
@@ -255,7 +280,7 @@ fn an_exception_of_any_callback_ends_the_process_and_loses_nothing() {
 
 #[test]
 fn only_the_interface_is_exported() {
-    if !is_here("nm") {
+    if !is_here("cc") || !is_here("nm") {
         return;
     }
     let output = run(Command::new("nm").args(["-D", "--defined-only"]).arg(shared().join("libesker.so.0")));
