@@ -9,6 +9,7 @@ mod graph;
 mod imports;
 mod lexer;
 mod links;
+mod pitfalls;
 mod planted;
 mod prose;
 mod public;
@@ -148,6 +149,13 @@ fn every_dependency_has_a_reason() {
 #[test]
 fn no_dependency_is_too_old() {
     none(versions::too_old(workspace(), &exceptions::LEAST));
+}
+
+#[test]
+fn every_pitfall_is_shown_by_a_test() {
+    let pitfalls = pitfalls::count(workspace());
+    assert!(pitfalls > 100, "only {pitfalls} were found");
+    none(pitfalls::unshown(workspace()));
 }
 
 #[test]
