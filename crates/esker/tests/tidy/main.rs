@@ -130,6 +130,11 @@ fn the_first_example_is_the_tested_one() {
 }
 
 #[test]
+fn the_readme_has_the_licence_and_the_oldest_rust() {
+    none(documents::badges(workspace()));
+}
+
+#[test]
 fn every_public_item_has_an_example_and_says_how_it_fails() {
     let exports = public::count(workspace());
     assert!(exports > 60, "only {exports} names are exported");

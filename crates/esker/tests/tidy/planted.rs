@@ -312,6 +312,18 @@ fn an_example_that_is_not_the_documentation_s() {
 }
 
 #[test]
+fn a_readme_with_another_oldest_rust() {
+    let with = |line: &str| {
+        let readme = format!("# A\n\n{line}\n");
+        let manifest = "[workspace.package]\nrust-version = \"1.9\"\nlicense = \"X\"\n";
+        let texts = [("README.md", readme), ("Cargo.toml", manifest.to_owned())];
+        documents::badges(&Workspace::new(texts.map(|(path, text)| (path.to_owned(), text)).into())).len()
+    };
+    assert_eq!(with("Licence: [X](LICENSE). Oldest Rust: 1.9."), 0);
+    assert_eq!((with("Licence: [X](LICENSE). Oldest Rust: 1.8."), with("")), (1, 1));
+}
+
+#[test]
 fn decisions_about_code_that_is_gone() {
     let right = "# 1. A\n\nStatus: in force. Code: `a/b.rs` (`c`),\n`crates/x/src/d.rs`.\n\nOnce `e/f.rs`.\n";
     let paths = ["crates/esker/src/a/b.rs", "crates/x/src/d.rs"];
