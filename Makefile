@@ -47,7 +47,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages
+.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -157,7 +157,7 @@ endif
 # own, so that they do not wait for the builds of others.
 LAST := python go last-command node book
 ifeq ($(CI),true)
-LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages
+LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages last-without-assertions
 endif
 last-command:
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
@@ -173,6 +173,8 @@ last-public-interfaces:
 	$(call step,public interfaces,scripts/public-api --check)
 last-packages:
 	$(call step,packages,$(MAKE) --no-print-directory package)
+last-without-assertions:
+	$(call step,orders without debug assertions,$(MAKE) --no-print-directory without-assertions)
 
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
 # ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
