@@ -17,6 +17,7 @@
 #   make first-steps   what the book's first pages say, done to the letter; CI does it with what it keeps compiled
 #   make go            the Go package: its own tests, and go-ethereum's suite for databases
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
+#   make without-assertions    the orders of keys without debug assertions, as programs have them
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
 # With CI=true, `make test` also insists on every peer engine, on a browser and on Node; without, a missing one costs one line and nothing else.
@@ -46,7 +47,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces
+.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -73,6 +74,7 @@ help:
 	@echo "make go              build libesker and run the tests of the Go package; needs go, cc and pkg-config"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
+	@echo "make without-assertions   the orders of keys without debug assertions; compiles the engine once more"
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
 	@echo "make tsan            tests of threads under ThreadSanitizer; needs a nightly toolchain"
 	@echo "make deny            licences, sources and known faults of the dependencies; needs cargo-deny"
@@ -155,7 +157,7 @@ endif
 # own, so that they do not wait for the builds of others.
 LAST := python go last-command node book
 ifeq ($(CI),true)
-LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces
+LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages last-without-assertions
 endif
 last-command:
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
@@ -169,6 +171,10 @@ last-oldest-rust:
 	$(call step,oldest Rust,scripts/oldest-rust --strict)
 last-public-interfaces:
 	$(call step,public interfaces,scripts/public-api --check)
+last-packages:
+	$(call step,packages,$(MAKE) --no-print-directory package)
+last-without-assertions:
+	$(call step,orders without debug assertions,$(MAKE) --no-print-directory without-assertions)
 
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
 # ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
@@ -182,6 +188,14 @@ interleavings:
 	sed -n 's/.*\(interleavings: .*\)/\1/p' $(OUT)/interleavings.txt; \
 	sed -n 's/.*interleavings: .* \([0-9]*\) schedules.*/\1/p' $(OUT)/interleavings.txt | \
 	    awk '{ sum += $$1 } END { print "interleavings: " sum " schedules of " NR " models, none wrong"; exit NR == 0 }'
+
+# Debug builds notice more of what a comparator of the program's own does wrong: here it meets the engine as programs have it.
+# Little is optimised, since the build is what takes the time.
+without-assertions: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS := false
+without-assertions: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
+without-assertions:
+	scripts/filtered-tests --filters order:: -- \
+	    $(CARGO) test --package esker --test operations --target-dir $(TARGET)/without-assertions -- {}
 
 # The files with `unsafe` (crates/esker/tests/tidy/exceptions.rs) but for those that call the system, and what they are for.
 # A filter that matches no test is a failure, here and below.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod orders;
+mod rate;
 mod rot;
 mod store;
 mod world;

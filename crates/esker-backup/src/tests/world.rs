@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// The contents of the files of a database, by name.
 pub type Contents = BTreeMap<String, Vec<u8>>;
@@ -45,6 +46,23 @@ impl World {
     pub fn new() -> World {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         World { place: tempfile::tempdir().unwrap(), runtime }
+    }
+
+    /// One whose clock stands still, and goes on to the next time that is waited for once nothing
+    /// else can be done.
+    pub fn with_own_clock() -> World {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        World { place: tempfile::tempdir().unwrap(), runtime }
+    }
+
+    /// The time by the clock of the runtime.
+    pub fn now(&self) -> Instant {
+        self.runtime.block_on(async { Instant::now() })
+    }
+
+    /// Lets it go on.
+    pub async fn pass(time: Duration) {
+        tokio::time::advance(time).await;
     }
 
     /// The files of a version, on disk.

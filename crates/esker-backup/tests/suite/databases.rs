@@ -225,7 +225,7 @@ fn what_a_killed_backup_left_beside_the_database_goes_with_the_next() {
 }
 
 #[test]
-fn progress_counts_every_byte_and_a_rate_is_kept() {
+fn progress_counts_every_byte_also_at_a_rate() {
     let place = tempfile::tempdir().unwrap();
     let db = open(&place.path().join("data"));
     write(&db, &mut Model::new(), &mut Random(3), 2000);

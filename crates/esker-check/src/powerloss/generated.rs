@@ -202,10 +202,7 @@ impl Maker {
 
     fn transaction(&mut self) -> Step {
         let count = self.random.between(0, 6);
-        let all: Vec<Write> = (0..count).map(|_| self.write()).collect();
-        // How long a merged value lives is not for a transaction to say.
-        let is_sound = |write: &Write| !matches!(write.change, Change::Merge(_)) || !self.expires(write.keyspace);
-        let writes: Vec<Write> = all.into_iter().filter(is_sound).collect();
+        let writes: Vec<Write> = (0..count).map(|_| self.write()).collect();
         let durability = self.durability(&writes);
         Step::Transaction(writes, durability)
     }
@@ -394,5 +391,19 @@ pub fn simpler(step: &Step) -> Vec<Step> {
             some.map(|part| Step::Ingest(*keyspace, part)).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_merge_what_expires() {
+        let merges = |write: &Write| matches!((&write.change, write.life), (Change::Merge(_), Life::For(_)));
+        let steps = (0..500).flat_map(|seed| generated(seed, Limits::USUAL).steps);
+        let found =
+            steps.filter(|step| matches!(step, Step::Transaction(writes, _) if writes.iter().any(merges))).count();
+        assert!(found > 20, "{found}");
     }
 }

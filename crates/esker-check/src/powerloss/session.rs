@@ -440,6 +440,9 @@ fn add_to(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> 
         (Change::Put(value), Life::Until(at)) => transaction.put_until(keyspace, key, value, time(at)),
         (Change::Put(value), _) => transaction.put(keyspace, key, value),
         (Change::Delete, _) => transaction.delete(keyspace, key),
+        (Change::Merge(operand), Life::For(life)) => {
+            transaction.merge_with_ttl(keyspace, key, operand, std::time::Duration::from_millis(life))
+        }
         (Change::Merge(operand), _) => transaction.merge(keyspace, key, operand),
         (Change::Expire, Life::For(life)) => transaction.touch(keyspace, key, std::time::Duration::from_millis(life)),
         (Change::Expire, Life::Until(at)) => transaction.expire_at(keyspace, key, time(at)),

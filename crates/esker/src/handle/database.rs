@@ -180,9 +180,10 @@ impl Db {
     /// handle of the keyspace is refused with `KeyspaceDropped`, and so is the commit of a batch or
     /// a transaction with operations on it, all of it.
     ///
-    /// Costs a sync of the log and a small new file, whatever the keyspace holds; it waits for no
-    /// compaction, and for no flush but that of a checkpoint or of an idle database. Its files are
-    /// removed in the background, once no earlier snapshot sees them.
+    /// Costs a sync of the log and a small new file, which lists the other keyspaces and their
+    /// tables, whatever the keyspace holds; it waits for no compaction, and for no flush but that
+    /// of a checkpoint or of an idle database. Its files are removed in the background, once no
+    /// earlier snapshot sees them.
     ///
     /// # Errors
     /// `NotFound` if there is no keyspace of that name; `ReadOnly`; `Io`. On a full disk the

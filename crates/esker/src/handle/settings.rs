@@ -89,8 +89,8 @@ impl Keyspace {
     /// transactions go on, under the new name; the old name is free at once. Does nothing where the
     /// keyspace has that name.
     ///
-    /// Costs a small new file, whatever the keyspace holds; waits for no flush but that of a
-    /// checkpoint, and for no compaction.
+    /// Costs a small new file, which lists all keyspaces and tables; waits for no flush but that of
+    /// a checkpoint or of an idle database, and for no compaction.
     ///
     /// # Errors
     /// `AlreadyExists` if a keyspace has that name; `InvalidArgument` for what is no name;

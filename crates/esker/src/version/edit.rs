@@ -506,4 +506,23 @@ mod tests {
             let _ = decode(&bytes[..length]);
         }
     }
+
+    #[test]
+    fn of_one_change_too_many_for_the_list_the_older_half_goes() {
+        let mut state = ManifestState { last_sequence: 1 << 20, changes_from: 1, ..Default::default() };
+        let most = MOST_UNLOGGED as u64;
+        for number in 1..=most {
+            state.apply(&Change::Loaded { sequence: number * 10, keyspace: 1 }).expect("possible");
+        }
+        assert_eq!((state.unlogged.len(), state.changes_from), (4096, 1), "there is room for these");
+        state.apply(&Change::Loaded { sequence: (most + 1) * 10, keyspace: 1 }).expect("possible");
+        assert_eq!((state.unlogged.len(), state.changes_from), (2049, 20490), "the changes before go with them");
+        assert_eq!(state.unlogged.keys().next(), Some(&20490));
+        // Each reader of the manifest comes to the same.
+        let mut bytes = Vec::new();
+        encode(&state.snapshot(), &mut bytes);
+        let mut again = ManifestState::default();
+        decode(&bytes).expect("intact").iter().for_each(|change| again.apply(change).expect("possible"));
+        assert_eq!(again, state);
+    }
 }

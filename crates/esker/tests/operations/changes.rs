@@ -316,6 +316,26 @@ fn a_reader_that_is_overtaken_is_told_where_they_begin() {
     assert!(matches!(db.changes(204), Err(Error::InvalidArgument { .. })), "the database ends before");
 }
 
+/// However much is kept: the list of what the log has not is of 4,096.
+#[test]
+fn a_program_that_changes_settings_all_the_time_overtakes_its_readers() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = db.keyspace("k", options_of("sessions")).unwrap();
+    let set = |seconds: u64| k.set_ttl(Ttl::Enabled { default: Some(Duration::from_secs(1 + seconds)) }).unwrap();
+    (0..4096).for_each(set);
+    assert_eq!(db.changes(1).unwrap().count(), 4096, "all are there");
+    k.put("a", "1").unwrap();
+    let mut behind = db.changes(1).unwrap();
+    set(5000);
+    let oldest = match behind.next() {
+        Some(Err(Error::Gone { oldest })) => oldest,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(oldest, 2049, "the older half went");
+    assert_eq!(db.changes(oldest).unwrap().count(), 2050);
+}
+
 #[test]
 fn changes_are_kept_for_a_time() {
     let machine = Machine::new();

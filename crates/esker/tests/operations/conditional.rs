@@ -294,6 +294,31 @@ fn what_a_synced_call_has_answered_is_durable() {
     }
 }
 
+/// A sync is of the log, and the log has none of the additions before: what was answered is gone.
+#[test]
+fn a_synced_answer_goes_with_the_additions_that_no_log_has() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let (keyspace, one) = (counters(&db), 1u64.to_le_bytes());
+    let sum = |keyspace: &Keyspace| keyspace.get("n").expect("get").map(|value| number(&value));
+    let add =
+        |options: &WriteOptions| keyspace.merge_and_get_with("n", one, options).expect("merge").map(|n| number(&n));
+    for _ in 0..5 {
+        keyspace.merge_with("n", one, &unlogged()).expect("merge");
+    }
+    let sync = WriteOptions::new().sync(true);
+    assert_eq!(add(&sync), Some(6));
+    let after_power_loss = |env: &MemEnv| {
+        let env = Arc::new(env.crash(&esker::env::mem::CrashMode::LoseAll, 1));
+        sum(&counters(&Machine { env, clock: machine.clock.clone() }.open()))
+    };
+    assert_eq!(after_power_loss(&machine.env), Some(1), "only the synced addition is in the log");
+    // In a table they are durable, and what is combined with them is.
+    db.flush().expect("flush");
+    assert_eq!(add(&sync), Some(7));
+    assert_eq!(after_power_loss(&machine.env), Some(7));
+}
+
 /// Every ticket is given out once, whichever way the others take: logged or not, merged in place or
 /// swapped, while memtables are flushed.
 #[test]

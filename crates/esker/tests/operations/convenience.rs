@@ -6,6 +6,8 @@ use esker::{Db, Error, KeyRange, Keyspace, KeyspaceOptions, MergeError, MergeOpe
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Keys, some of them deleted again.
@@ -109,6 +111,63 @@ fn every_first_key_is_popped_by_one_thread() {
     });
     assert_eq!(popped.into_inner(), (0..100).sum::<u64>() - 1 - 50 - 99);
     assert!(numbers.first().unwrap().is_none());
+}
+
+/// Has another thread write to the key whenever one thread reads it.
+struct Disturbing {
+    reader: std::thread::ThreadId,
+    reads: AtomicU64,
+    /// Begins a write, and waits for its end.
+    write: Mutex<(Sender<()>, Receiver<()>)>,
+}
+
+impl MergeOperator for Disturbing {
+    fn name(&self) -> &str {
+        "disturbing"
+    }
+
+    fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+        if std::thread::current().id() != self.reader {
+            // So the operands stay, and each read combines them.
+            return Err(MergeError("for reads only".into()));
+        }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let write = self.write.lock().unwrap();
+        write.0.send(()).unwrap();
+        write.1.recv().unwrap();
+        Ok(operands.last().map(|last| last.to_vec()))
+    }
+
+    fn partial_merge(&self, _: &[u8], _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn a_pop_that_meets_a_write_each_time_gives_up_after_a_thousand() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let ((begin, begun), (end, ended)) = (channel(), channel());
+    let write = Mutex::new((begin, ended));
+    let disturbing = Arc::new(Disturbing { reader: std::thread::current().id(), reads: AtomicU64::new(0), write });
+    let shared: Arc<dyn MergeOperator> = disturbing.clone();
+    let options = KeyspaceOptions::default().shared_merge_operator(shared);
+    let jobs = db.keyspace("jobs", options).unwrap();
+    jobs.merge("a", "0").unwrap();
+    let writing = jobs.clone();
+    let writer = std::thread::spawn(move || {
+        while begun.recv().is_ok() {
+            writing.merge("a", "1").unwrap();
+            end.send(()).unwrap();
+        }
+    });
+    let refused = jobs.pop_first();
+    assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
+    assert_eq!(disturbing.reads.load(Ordering::Relaxed), 1000);
+    assert!(jobs.contains_key("a").unwrap(), "nothing was deleted");
+    drop((jobs, db));
+    *disturbing.write.lock().unwrap() = (channel().0, channel().1);
+    writer.join().unwrap();
 }
 
 #[derive(Debug, PartialEq)]

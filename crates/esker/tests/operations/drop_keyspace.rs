@@ -378,6 +378,49 @@ fn a_repair_with_the_manifest_does_not_bring_it_back() {
     assert!(db.existing_keyspace("kept").unwrap().get("in the log").unwrap().is_some());
 }
 
+/// Only the manifest says that it was dropped.
+#[test]
+fn a_repair_without_a_manifest_brings_it_back() {
+    for in_tables in [true, false] {
+        let machine = Machine::new();
+        let (db, old, kept) = filled(&machine, Place::UpperRun);
+        let snapshot = db.snapshot();
+        let log_only = keyspace(&db, "log only");
+        for keyspace in [&old, &kept, &log_only] {
+            keyspace.put("in the log", "1").expect("put");
+        }
+        let (old_id, log_only_id) = (old.id(), log_only.id());
+        db.drop_keyspace("old").and_then(|()| db.drop_keyspace("log only")).expect("drop");
+        if !in_tables {
+            drop(snapshot);
+            db.wait_idle().expect("its files go");
+        }
+        db.sync().expect("sync");
+        let after = machine.env.kill();
+        for path in after.files() {
+            if path
+                .file_name()
+                .is_some_and(|name| name == "CURRENT" || name.as_encoded_bytes().starts_with(b"MANIFEST"))
+            {
+                esker::env::Env::remove(&after, &path).expect("remove");
+            }
+        }
+        let options = || Options::default().env(Arc::new(after.clone())).background_threads(0);
+        Db::repair(DIRECTORY, options()).expect("repair");
+        let db = Db::open(DIRECTORY, options()).expect("open");
+        let named = |name: &str| db.existing_keyspace(name).map(|keyspace| pairs(&keyspace).len());
+        assert_eq!(named("kept").expect("there"), 3);
+        assert_eq!(named(&format!("recovered-{log_only_id}")).expect("there"), 1, "no table says its name");
+        match in_tables {
+            true => assert_eq!(named("old").expect("there"), 3),
+            false => {
+                assert!(named("old").is_err(), "nothing says its name any more");
+                assert_eq!(named(&format!("recovered-{old_id}")).expect("there"), 3, "the log still has all of it");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_handle_opened_read_only_keeps_it_and_drops_nothing() {
     let machine = Machine::new();

@@ -263,3 +263,55 @@ fn a_value_with_operands_is_written_as_one_entry() {
     assert_eq!(entries(&merge), 2);
     assert_eq!(text(&keyspace, "k").as_deref(), Some("1,2,x,3"));
 }
+
+/// The forms of a batch and of a transaction, with a value in a blob file and with a small one.
+#[test]
+fn batches_and_transactions_change_it_and_write_no_large_value_again() {
+    for place in PLACES {
+        for in_transaction in [false, true] {
+            let machine = Machine::new();
+            let (db, keyspace) = open(&machine);
+            let large = "l".repeat(LARGE);
+            let keys = ["touched", "until", "persisted"].into_iter();
+            let all: Vec<_> = keys.flat_map(|key| [(key, "small"), (key, large.as_str())]).collect();
+            let name = |key: &str, value: &str| format!("{key} {}", value.len());
+            for (key, value) in &all {
+                keyspace.put_with(name(key, value), value, &for_seconds(10)).expect("put");
+            }
+            settle(&db, place);
+            let before = (db.stats().blob_written_bytes, db.stats().blob_files);
+            let (mut batch, mut transaction) = (db.batch(), db.transaction());
+            for (key, value) in &all {
+                let key = name(key, value);
+                match (&key[..1], in_transaction) {
+                    ("t", false) => batch.touch(&keyspace, key, seconds(50)),
+                    ("u", false) => batch.expire_at(&keyspace, key, at(25)),
+                    (_, false) => batch.persist(&keyspace, key),
+                    ("t", true) => transaction.touch(&keyspace, key, seconds(50)),
+                    ("u", true) => transaction.expire_at(&keyspace, key, at(25)),
+                    (_, true) => transaction.persist(&keyspace, key),
+                }
+                .expect("a change");
+            }
+            batch.commit().and_then(|()| transaction.commit()).expect("commit");
+            assert_eq!((db.stats().blob_written_bytes, db.stats().blob_files), before, "{place:?}, {in_transaction}");
+            let killed = Machine { env: Arc::new(machine.env.kill()), clock: machine.clock.clone() };
+            let recovered = sessions(&killed.open());
+            for keyspace in [&keyspace, &recovered] {
+                for (key, value) in &all {
+                    let expected = match *key {
+                        "touched" => Expiry::At(at(50)),
+                        "until" => Expiry::At(at(25)),
+                        _ => Expiry::Never,
+                    };
+                    assert_eq!(
+                        expiry(keyspace, &name(key, value)),
+                        Some(expected),
+                        "{key} {place:?}, {in_transaction}"
+                    );
+                    assert_eq!(text(keyspace, &name(key, value)).as_deref(), Some(*value));
+                }
+            }
+        }
+    }
+}

@@ -50,6 +50,7 @@ mod merge_random;
 mod merge_support;
 mod metrics;
 mod order;
+mod pitfalls;
 mod properties;
 mod range_delete;
 mod rename;

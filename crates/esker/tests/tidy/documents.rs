@@ -4,6 +4,7 @@ use crate::report::Violation;
 use crate::workspace::Workspace;
 
 const README: &str = "README.md";
+const MANIFEST: &str = "Cargo.toml";
 const CONTRIBUTING: &str = "CONTRIBUTING.md";
 const LIBRARY: &str = "crates/esker/src/lib.rs";
 
@@ -27,6 +28,21 @@ pub fn example(workspace: &Workspace) -> Vec<Violation> {
     let different = (0..length).find(|index| tested.get(*index) != shown.get(*index));
     let what = format!("the example is not the one at the head of {LIBRARY}");
     different.map(|index| Violation::new(README, start + index, what)).into_iter().collect()
+}
+
+/// Where the first line of the README says another licence or another oldest Rust than the
+/// manifest.
+pub fn badges(workspace: &Workspace) -> Vec<Violation> {
+    let text = |path: &str| workspace.texts.get(path).map_or("", String::as_str);
+    let value = |key: &str| {
+        let value = text(MANIFEST).lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
+        value.and_then(|value| value.split('"').next()).unwrap_or("?")
+    };
+    let expected = format!("Licence: [{}](LICENSE). Oldest Rust: {}.", value("license"), value("rust-version"));
+    if text(README).lines().nth(2) == Some(&*expected) {
+        return Vec::new();
+    }
+    vec![Violation::new(README, 3, format!("the line by {MANIFEST} is {expected:?}"))]
 }
 
 /// The first block of code that begins with the line `fence`: the number of its first line, and its

@@ -9,6 +9,7 @@ mod graph;
 mod imports;
 mod lexer;
 mod links;
+mod pitfalls;
 mod planted;
 mod prose;
 mod public;
@@ -129,6 +130,11 @@ fn the_first_example_is_the_tested_one() {
 }
 
 #[test]
+fn the_readme_has_the_licence_and_the_oldest_rust() {
+    none(documents::badges(workspace()));
+}
+
+#[test]
 fn every_public_item_has_an_example_and_says_how_it_fails() {
     let exports = public::count(workspace());
     assert!(exports > 60, "only {exports} names are exported");
@@ -148,6 +154,13 @@ fn every_dependency_has_a_reason() {
 #[test]
 fn no_dependency_is_too_old() {
     none(versions::too_old(workspace(), &exceptions::LEAST));
+}
+
+#[test]
+fn every_pitfall_is_shown_by_a_test() {
+    let pitfalls = pitfalls::count(workspace());
+    assert!(pitfalls > 100, "only {pitfalls} were found");
+    none(pitfalls::unshown(workspace()));
 }
 
 #[test]

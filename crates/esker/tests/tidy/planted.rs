@@ -3,7 +3,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, filters, graph, lexer, links, prose, public, size, text, versions};
+use crate::{code, documents, filters, graph, lexer, links, pitfalls, prose, public, size, text, versions};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -312,6 +312,18 @@ fn an_example_that_is_not_the_documentation_s() {
 }
 
 #[test]
+fn a_readme_with_another_oldest_rust() {
+    let with = |line: &str| {
+        let readme = format!("# A\n\n{line}\n");
+        let manifest = "[workspace.package]\nrust-version = \"1.9\"\nlicense = \"X\"\n";
+        let texts = [("README.md", readme), ("Cargo.toml", manifest.to_owned())];
+        documents::badges(&Workspace::new(texts.map(|(path, text)| (path.to_owned(), text)).into())).len()
+    };
+    assert_eq!(with("Licence: [X](LICENSE). Oldest Rust: 1.9."), 0);
+    assert_eq!((with("Licence: [X](LICENSE). Oldest Rust: 1.8."), with("")), (1, 1));
+}
+
+#[test]
 fn decisions_about_code_that_is_gone() {
     let right = "# 1. A\n\nStatus: in force. Code: `a/b.rs` (`c`),\n`crates/x/src/d.rs`.\n\nOnce `e/f.rs`.\n";
     let paths = ["crates/esker/src/a/b.rs", "crates/x/src/d.rs"];
@@ -439,4 +451,31 @@ fn a_filter_of_tests_that_finds_none() {
     let found: Vec<(usize, &str)> = found.iter().map(|found| (found.line, &*found.what)).collect();
     let expected = ["db::gone::", "base::"].map(|filter| format!("no module of tests is called {filter}"));
     assert_eq!(found, [(3, &*expected[0]), (3, &*expected[1])]);
+}
+
+#[test]
+fn a_pitfall_without_its_test() {
+    let semantics = "# A\n\n## Reading\n\n* b\n\n## Writing\n\n* c\n\n## Non-goals\n";
+    let table = "## Pitfalls, and what shows them\n\n| Section | Pitfall | Tests |\n| --- | --- | --- |\n\
+        | Reading | a key | `reading::keys`, `base::tests::bytes` |\n| | another | `reading::no_more` |\n\
+        | | none | |\n| Meaning | c | `base::bytes` |\n\n## Else\n\n| a | b | `c` |\n";
+    let texts = [
+        ("doc/semantics.md", semantics),
+        ("doc/testing.md", table),
+        ("crates/esker/Cargo.toml", ""),
+        ("crates/esker/src/lib.rs", "mod base;\n"),
+        ("crates/esker/src/base.rs", "#[cfg(test)]\nmod tests {\n    #[test]\n    fn bytes() {}\n}\n"),
+        ("crates/esker/tests/operations/main.rs", "mod reading;\n"),
+        ("crates/esker/tests/operations/reading.rs", "#[test]\nfn keys() {}\n\nfn no_more() {}\n"),
+    ];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    assert_eq!(pitfalls::count(&workspace), 4);
+    let found: Vec<_> = pitfalls::unshown(&workspace).iter().map(|violation| violation.to_string()).collect();
+    let expected = [
+        "doc/testing.md:6: there is no test reading::no_more",
+        "doc/testing.md:7: the row names no test",
+        "doc/semantics.md:7: Writing has no row in the table of doc/testing.md",
+        "doc/testing.md:8: doc/semantics.md has no section Meaning",
+    ];
+    assert_eq!(found, expected);
 }

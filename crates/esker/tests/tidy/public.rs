@@ -10,7 +10,8 @@ use crate::source::Source;
 use crate::workspace::Workspace;
 
 /// The crates whose whole interface is explained by examples.
-const ROOTS: [&str; 2] = ["crates/esker/src/", "crates/esker-backup/src/"];
+const ROOTS: [&str; 4] =
+    ["crates/esker/src/", "crates/esker-backup/src/", "crates/esker-metrics/src/", "crates/esker-opentelemetry/src/"];
 
 /// A name that users of a crate can write, and the path from the root of the crate below which
 /// it is declared.

@@ -27,7 +27,8 @@ use crate::version::edit::Change;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Drops the keyspace of that name. Costs a sync of the log and a new manifest, whatever it holds.
+/// Drops the keyspace of that name. Costs a sync of the log and a new manifest, which has all other
+/// keyspaces and their tables, whatever this one holds.
 pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     inner.refuse_in_callback()?;
     let changes = inner.keyspace_changes.lock();

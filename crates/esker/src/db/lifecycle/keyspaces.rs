@@ -324,4 +324,49 @@ mod tests {
         k.merge("a", 7u64.to_le_bytes()).unwrap();
         assert_eq!(k.get("a").unwrap().as_deref(), Some(&7u64.to_le_bytes()[..]));
     }
+
+    fn refusal(db: &Db, name: &str) -> String {
+        match db.keyspace(name, KeyspaceOptions::default()) {
+            Err(error @ Error::InvalidArgument { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn listed(number: u64) -> Change {
+        let (name, comparator) = (format!("k{number}"), crate::base::comparator::BYTEWISE.to_owned());
+        Change::Keyspace { id: number, name, comparator, operator: None, ttl: 0 }
+    }
+
+    /// All but one are in the manifest only, where they are counted.
+    #[test]
+    fn there_are_at_most_65535_keyspaces_at_a_time() {
+        let db = Db::open("/db", Options::default().env(Arc::new(MemEnv::new()))).unwrap();
+        let others: Vec<Change> = (1..65_535).map(listed).collect();
+        commit_version_edit::try_renew_manifest(&db.shared.inner, &others).unwrap();
+        db.keyspace("last", KeyspaceOptions::default()).unwrap().put("a", "1").unwrap();
+        assert!(refusal(&db, "one more").contains("at most 65535 keyspaces"));
+        assert_eq!(db.keyspaces(), ["last"]);
+        db.drop_keyspace("last").unwrap();
+        db.keyspace("in its place", KeyspaceOptions::default()).unwrap();
+    }
+
+    /// The numbers of dropped keyspaces are not given out again.
+    #[test]
+    fn at_most_1048575_keyspaces_are_created_in_the_life_of_a_database() {
+        let env = Arc::new(MemEnv::new());
+        let open = || Db::open("/db", Options::default().env(env.clone())).unwrap();
+        let db = open();
+        let first = db.keyspace("first", KeyspaceOptions::default()).unwrap();
+        let given_out = Change::NextKeyspace(1_048_575);
+        commit_version_edit::try_renew_manifest(&db.shared.inner, &[given_out]).unwrap();
+        let last = db.keyspace("last", KeyspaceOptions::default()).unwrap();
+        assert_eq!((first.id(), last.id()), (1, 1_048_575));
+        last.put("a", "1").unwrap();
+        db.drop_keyspace("last").unwrap();
+        assert!(refusal(&db, "one more").contains("at most 1048575 keyspaces"));
+        drop((first, last, db));
+        let db = open();
+        assert!(refusal(&db, "one more").contains("in the life of a database"));
+        db.keyspace("first", KeyspaceOptions::default()).unwrap().put("a", "1").unwrap();
+    }
 }
