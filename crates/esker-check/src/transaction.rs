@@ -8,7 +8,7 @@
 use crate::Checked;
 use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
 use crate::generator::TransactionStep;
-use crate::model::{Change, Entry, Life, Model, Span, Told, Ttl, Write};
+use crate::model::{Change, Entry, Life, Model, Span, Told, Write};
 use crate::state::{Durability, drop_and_create, shown, write_batch, write_one};
 use esker::{Db, Error, Keyspace, KeyspaceOptions, Slice, Transaction};
 use std::ops::Bound;
@@ -119,11 +119,9 @@ pub struct Stage<'d> {
 /// Whether a transaction can make the write, and its outcome is known. What was generated is sound;
 /// of a list that was shortened that need not be so.
 fn is_sound(model: &Model, write: &Write) -> bool {
-    let (_, ttl) = model.settings(write.keyspace);
     let known = match (&write.change, write.life) {
         (Change::Expire, _) => false,
-        (Change::Merge(_), _) => ttl == Ttl::Off,
-        (Change::Put(_), Life::For(_)) => true,
+        (Change::Put(_) | Change::Merge(_), Life::For(_)) => true,
         (_, life) => life == Life::Usual,
     };
     known && !model.refuses(write)
@@ -263,6 +261,9 @@ fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Writ
         }
         (Change::Put(value), _) => transaction.put(keyspace, &write.key, value),
         (Change::Delete, _) => transaction.delete(keyspace, &write.key),
+        (Change::Merge(operand), Life::For(life)) => {
+            transaction.merge_with_ttl(keyspace, &write.key, operand, Duration::from_millis(life))
+        }
         (Change::Merge(operand), _) => transaction.merge(keyspace, &write.key, operand),
         (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
         (Change::DeletePrefix(prefix), _) => transaction.delete_prefix(keyspace, prefix),

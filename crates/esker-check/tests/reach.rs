@@ -100,7 +100,6 @@ const MODEL: Reasons = &[
             "Transaction::commit_with",
             "Transaction::expire_at",
             "Transaction::expires_at",
-            "Transaction::merge_with_ttl",
             "Transaction::multi_get",
             "Transaction::persist",
             "Transaction::put_until",

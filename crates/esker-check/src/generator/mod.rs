@@ -434,20 +434,20 @@ impl Generator {
         Operation::Transaction(steps, commit)
     }
 
-    /// A write that is not refused, and no merge where entries expire; of lives only those of puts
-    /// that begin at the commit.
+    /// A write that is not refused; of lives only those of puts and merges that begin at the
+    /// commit.
     fn sound_write(&mut self) -> Write {
         loop {
             let write = self.write();
             let role = self.present[write.keyspace];
             let sound = match &write.change {
-                Change::Merge(operand) => !role.operator.refuses(operand) && role.ttl == Ttl::Off,
+                Change::Merge(operand) => !role.operator.refuses(operand),
                 // One on a key without value is no write, which nothing conflicts with.
                 Change::Expire => false,
                 _ => true,
             };
             let life = match (&write.change, write.life) {
-                (Change::Put(_), Life::For(1..)) if role.ttl != Ttl::Off => write.life,
+                (Change::Put(_) | Change::Merge(_), Life::For(1..)) if role.ttl != Ttl::Off => write.life,
                 _ => Life::Usual,
             };
             if sound {

@@ -162,8 +162,8 @@ pub fn holds_history(maker: &SegmentMaker) -> Result<bool> {
     Ok(false)
 }
 
-/// The highest number that a segment file in the directory has, in its name or in its header: a file
-/// that was used again keeps its name.
+/// The highest number that a segment file in the directory has, in its name or in its header: a
+/// file that was used again keeps its name.
 pub fn highest_number(maker: &SegmentMaker) -> Result<u64> {
     let mut inherited = Inherited::default();
     open_segments(maker, 0, &mut inherited)?;
