@@ -184,6 +184,7 @@ fn the_units_fit_the_exit_codes() {
 #[test]
 fn systemd_takes_the_units() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "CI needs systemd-analyze");
         eprintln!("skipped: systemd-analyze is not here");
         return;
     }
