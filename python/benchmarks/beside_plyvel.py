@@ -43,12 +43,23 @@ def consume(iterator: Iterator[Any], limit: Optional[int] = None) -> int:
     return count
 
 
+def compare(left: bytes, right: bytes) -> int:
+    """A comparator in Python."""
+    return (left > right) - (left < right)
+
+
 class OldStyle:
     """plyvel's interface: plyvel itself, or esker.plyvel."""
 
     def __init__(self, module: Any, directory: str) -> None:
         self.module = module
-        self.db = module.DB(directory, create_if_missing=True, write_buffer_size=BUFFER, lru_cache_size=CACHE)
+        self.small = directory + ".small"
+        self.db = self.open(directory)
+        self.ordered = self.open(directory + ".ordered", comparator=compare, comparator_name=b"a comparator")
+
+    def open(self, directory: str, **options: Any) -> Any:
+        """A database with the options of all."""
+        return self.module.DB(directory, create_if_missing=True, write_buffer_size=BUFFER, lru_cache_size=CACHE, **options)
 
     def operations(self, keys: list[bytes], some: list[bytes], absent: list[bytes], value: bytes) -> dict[str, Work]:
         db = self.db
@@ -88,13 +99,50 @@ class OldStyle:
                 count += 1
             return count
 
+        def in_snapshot() -> int:
+            with db.snapshot() as snapshot:
+                return each(snapshot.get, some)
+
+        def put_and_delete() -> int:
+            for key in absent[:5000]:
+                db.put(key, value)
+                db.delete(key)
+            return 5000
+
+        def put_and_delete_in_a_batch() -> int:
+            with db.write_batch() as writes:
+                for key in absent[:5000]:
+                    writes.put(key, value)
+                    writes.delete(key)
+            return 5000
+
+        def open_and_close() -> int:
+            for _ in range(5):
+                self.open(self.small).close()
+            return 5
+
+        def compact() -> int:
+            db.compact_range()
+            return 1
+
         return {
             "put": put,
             "put, in a batch": batch,
+            "put with a sync": lambda: each(lambda key: db.put(key, value, sync=True), some[:100]),
+            "put and delete": put_and_delete,
+            "put and delete, in a batch": put_and_delete_in_a_batch,
+            "put, a comparator in Python": lambda: each(lambda key: self.ordered.put(key, value), some[:1000]),
+            "get, a comparator in Python": lambda: each(self.ordered.get, some[:1000]),
             "get": lambda: each(db.get, some),
             "get of an absent key": lambda: each(db.get, absent),
+            "get in a snapshot": in_snapshot,
             "delete of an absent key": lambda: each(db.delete, absent[:1000]),
+            "approximate_size": lambda: each(lambda key: db.approximate_size(key, b"l"), some[:1000]),
+            "get_property": lambda: each(lambda _: db.get_property(b"leveldb.num-files-at-level0"), some[:1000]),
+            "open and close": open_and_close,
+            "compact_range": compact,
             "scan, an entry": lambda: consume(db.iterator()),
+            "scan of a prefixed database, an entry": lambda: consume(db.prefixed_db(b"k").iterator()),
             "scan backward, an entry": lambda: consume(db.iterator(reverse=True)),
             "scan of keys, a key": lambda: consume(db.iterator(include_value=False)),
             "scan of ten, an entry": lambda: sum(consume(db.iterator(start=key), 10) for key in some[:1000]),
@@ -110,6 +158,7 @@ class OldStyle:
 
     def close(self) -> None:
         self.db.close()
+        self.ordered.close()
 
 
 class NewStyle:
@@ -226,12 +275,14 @@ def main() -> None:
     rows = run(arguments.entries, arguments.rounds, arguments.value_bytes)
     versions = f"CPython {platform.python_version()}, plyvel {plyvel.__version__}, esker {esker.__version__}"
     print(f"{arguments.entries} entries, values of {arguments.value_bytes} bytes, {arguments.rounds} rounds; {versions}\n")
-    print("| ns for each | plyvel | esker.plyvel | ratio | esker | ratio |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| ns for each | plyvel | esker.plyvel | ratio | least, most | esker | ratio |")
+    print("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
     for row in rows:
         old, new = row["esker.plyvel"], row.get("esker")
         own = f"{new:.0f} | {row['esker ratio']:.2f}" if new is not None else "|"
-        print(f"| {row['operation']} | {row['plyvel']:.0f} | {old:.0f} | {row['esker.plyvel ratio']:.2f} | {own} |")
+        least, most = row["esker.plyvel ratios"]
+        ratios = f"{row['esker.plyvel ratio']:.2f} | {least:.2f}, {most:.2f}"
+        print(f"| {row['operation']} | {row['plyvel']:.0f} | {old:.0f} | {ratios} | {own} |")
     slower = [row["operation"] for row in rows if row["esker.plyvel ratio"] < 1]
     print(f"\nSlower than plyvel: {', '.join(slower) or 'nothing'}")
     if arguments.json:
