@@ -237,10 +237,13 @@ impl Keyspace {
     }
 
     fn write_stored(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
-        self.shared.inner.timed(timed(kind), || self.write_now(kind, key, value, options))
+        match self.shared.inner.latencies.of_call(timed(kind)) {
+            None => self.write_now(kind, key, value, options),
+            Some(latencies) => latencies.measure(timed(kind), || self.write_now(kind, key, value, options)),
+        }
     }
 
-    #[inline]
+    #[inline(never)]
     fn write_now(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         // Before the time to live is looked at: a keyspace that gets both gets its operator last.
         check(&self.inner, kind, key, value)?;
@@ -511,7 +514,8 @@ impl Keyspace {
 
     /// About how many bytes the keys in `range` take, with everything that is kept of them: on
     /// disk, as compressed, and in memory. Reads no file and sorts nothing; costs a search in the
-    /// index of each table and a sample of some thousand keys of each memtable.
+    /// index of each table and a sample of some thousand keys of each memtable. Asked again while
+    /// the memtable has hardly grown, it costs a search in that sample.
     ///
     /// What is on disk is counted in whole blocks: up to two for each run too many. What is in
     /// memory is estimated from a sample of its keys: a range with less than a thousandth of them
