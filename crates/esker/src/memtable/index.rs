@@ -177,6 +177,11 @@ impl Index {
         None
     }
 
+    /// Slots that there are, with keys and without.
+    pub fn slots(&self) -> usize {
+        self.current().mask + 1
+    }
+
     /// Shows the newest entries of about `wanted` slots' keys, of all keys if there are no more
     /// slots, until `visit` returns false. Which ones, the hashes decide.
     pub fn sample(&self, wanted: usize, mut visit: impl FnMut(usize) -> bool) {

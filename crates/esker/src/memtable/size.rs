@@ -1,10 +1,14 @@
 //! The part of a memtable between two keys, from its unsorted keys.
 
-use super::store::Memtable;
+use super::store::{KeySample, Memtable};
+use crate::base::key_order::KeyOrder;
 use std::sync::atomic::Ordering;
 
 /// Slots of the index that are read.
 const SAMPLE: usize = 4096;
+/// Where not every key is looked at, a sample stands for the memtable until that has grown by
+/// `1/GROWTH`.
+const GROWTH: usize = 16;
 
 impl Memtable {
     /// Whether any key, or a part of a range tombstone, lies from `smallest` to `largest`, both
@@ -25,8 +29,9 @@ impl Memtable {
         found
     }
 
-    /// About the bytes that keys from `start` on and before `end` take. Exact in keys for a small
-    /// memtable, otherwise from a sample of some thousand keys that their hashes choose.
+    /// About the bytes that keys from `start` on and before `end` take. Of a small memtable every
+    /// key counts, otherwise those of a sample of some thousand that their hashes choose. A key
+    /// that is being written meanwhile may be missing until the next write.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let bytes = self.end.load(Ordering::Relaxed) as u64;
         self.share(bytes, start, end)
@@ -39,6 +44,18 @@ impl Memtable {
 
     /// What the keys from `start` on and before `end` have of `whole`.
     fn share(&self, whole: u64, start: &[u8], end: Option<&[u8]>) -> u64 {
+        let (inside, seen) = match self.order() {
+            // Nothing of the program's is called under the lock.
+            KeyOrder::Bytewise => self.counted_in_order(start, end),
+            KeyOrder::Marked(_) => None,
+        }
+        .unwrap_or_else(|| self.counted(start, end));
+        // An arena has at most 4 GiB: the product fits.
+        whole * inside / seen.max(1)
+    }
+
+    /// Sampled keys from `start` on and before `end`, and all of them.
+    fn counted(&self, start: &[u8], end: Option<&[u8]>) -> (u64, u64) {
         let order = self.order();
         let (mut seen, mut inside) = (0u64, 0u64);
         self.index.sample(SAMPLE, |offset| {
@@ -48,7 +65,32 @@ impl Memtable {
             inside += u64::from(is_inside);
             true
         });
-        // An arena has at most 4 GiB: the product fits.
-        whole * inside / seen.max(1)
+        (inside, seen)
+    }
+
+    /// As [`Memtable::counted`], in the bytewise order and by a search; `None` at the first
+    /// question about these keys.
+    fn counted_in_order(&self, start: &[u8], end: Option<&[u8]>) -> Option<(u64, u64)> {
+        let mut sample = self.sample.lock();
+        let now = self.end();
+        let allowance = if self.index.slots() <= SAMPLE { 0 } else { sample.end / GROWTH };
+        if sample.end == 0 || now > sample.end + allowance {
+            *sample = KeySample { end: now, sorted: None };
+            return None;
+        }
+        let sorted = sample.sorted.get_or_insert_with(|| self.sorted_sample());
+        let before = |bound: &[u8]| sorted.partition_point(|&at| self.arena.stored(at).key() < bound);
+        let inside = end.map_or(sorted.len(), before).saturating_sub(before(start));
+        Some((inside as u64, sorted.len() as u64))
+    }
+
+    fn sorted_sample(&self) -> Vec<u32> {
+        let mut sampled = Vec::new();
+        self.index.sample(SAMPLE, |offset| {
+            sampled.push((offset / 8) as u32);
+            true
+        });
+        sampled.sort_unstable_by_key(|&at| self.arena.stored(at).key());
+        sampled
     }
 }

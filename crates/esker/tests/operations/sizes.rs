@@ -45,6 +45,34 @@ fn a_sample_of_memory_is_close() {
     assert!(tenth > whole / 14 && tenth < whole / 7, "{tenth} of {whole}");
 }
 
+/// The sample that many questions share is taken anew when the memtable has changed: at each write
+/// to a small one, and when a large one has grown.
+#[test]
+fn estimates_follow_writes_between_them() {
+    let env = MemEnv::default();
+    let db = esker::Db::open(DIRECTORY, simulated(&env).write_buffer_bytes(64 << 20)).unwrap();
+    let a = keyspace(&db, "a");
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..500 {
+        a.put(key(number), [0; 30]).unwrap();
+        for _ in 0..3 {
+            assert_eq!(a.approximate_count(..).unwrap(), u64::from(number) + 1);
+            assert_eq!(a.approximate_count(key(100)..key(200)).unwrap(), u64::from(number + 1).clamp(100, 200) - 100);
+        }
+    }
+    let mut written = 500;
+    while written < 100_000 {
+        let grown = written + written / 5;
+        (written..grown).for_each(|number| a.put(key(number), [0; 30]).unwrap());
+        written = grown;
+        for _ in 0..3 {
+            let last_fifth = a.approximate_count(key(written / 5 * 4)..).unwrap();
+            let expected = u64::from(written / 5);
+            assert!(last_fifth.abs_diff(expected) < expected / 4, "{last_fifth} of {written}");
+        }
+    }
+}
+
 #[test]
 fn counts_are_close_and_exact_after_a_compaction() {
     let env = MemEnv::default();
