@@ -4,7 +4,7 @@ use crate::caller::Caller;
 use crate::failure::{Done, Failure};
 use crate::objects::*;
 use crate::status::told;
-use esker::{KeyRange, Stats};
+use esker::{KeyRange, RunStats};
 use esker_ffi::memory;
 use std::ffi::{c_char, c_int};
 use std::fmt::Write;
@@ -14,18 +14,10 @@ use std::ptr;
 /// LevelDB has so many levels. Runs of the engine, newest first, stand for levels.
 const LEVELS: usize = 7;
 
-fn levels(stats: &Stats) -> impl std::iter::Iterator<Item = (usize, &esker::RunStats)> {
-    stats
-        .keyspaces
-        .iter()
-        .filter(|keyspace| keyspace.name == "default")
-        .flat_map(|keyspace| keyspace.runs.iter().enumerate())
-}
-
 /// The tables of a level; the last one stands for all runs from there on.
-fn tables_at(stats: &Stats, level: usize) -> u64 {
+fn tables_at(runs: &[RunStats], level: usize) -> u64 {
     let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
-    levels(stats).filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum()
+    runs.iter().enumerate().filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum()
 }
 
 fn property(db: &Open, name: &str) -> Option<String> {
@@ -33,25 +25,27 @@ fn property(db: &Open, name: &str) -> Option<String> {
     if let Some(level) = name.strip_prefix("num-files-at-level") {
         let digits = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
         let level = level.parse::<usize>().ok().filter(|level| digits && *level < LEVELS)?;
-        return Some(tables_at(&db.db.stats(), level).to_string());
+        return Some(tables_at(&db.keyspace.runs(), level).to_string());
     }
-    let stats = db.db.stats();
     let mut text = String::new();
     match name {
         "stats" => {
             text.push_str("Level  Files Size(MB)\n---------------------\n");
-            for (level, run) in levels(&stats) {
+            for (level, run) in db.keyspace.runs().iter().enumerate() {
                 let _ = writeln!(text, "{level:3} {:8} {:8.0}", run.tables, run.bytes as f64 / 1_048_576.0);
             }
-            let _ = write!(text, "{stats}");
+            let _ = write!(text, "{}", db.db.stats());
         }
         "sstables" => {
-            for (level, run) in levels(&stats) {
+            for (level, run) in db.keyspace.runs().iter().enumerate() {
                 let (tables, entries, bytes) = (run.tables, run.entries, run.bytes);
                 let _ = writeln!(text, "--- level {level} ---\n {tables} tables, {entries} entries, {bytes} bytes");
             }
         }
-        "approximate-memory-usage" => text = (stats.memory.memtable_bytes + stats.memory.cache_bytes).to_string(),
+        "approximate-memory-usage" => {
+            let memory = db.db.stats().memory;
+            text = (memory.memtable_bytes + memory.cache_bytes).to_string();
+        }
         _ => return None,
     }
     Some(text)

@@ -1,5 +1,5 @@
 //! Calls made of other calls: of a key whether it is there, the first and the last pair, a count,
-//! the first pair taken, a prefix deleted, a put with a time to live.
+//! the runs of a keyspace, the first pair taken, a prefix deleted, a put with a time to live.
 
 use super::batch::Batch;
 use super::keyspace::Keyspace;
@@ -8,6 +8,7 @@ use super::transaction::{Transaction, transact};
 use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::maintenance::sizes;
+use crate::db::maintenance::stats::{self, RunStats};
 use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::Result;
 use crate::options::WriteOptions;
@@ -181,6 +182,22 @@ impl Keyspace {
         self.inner.check_exists()?;
         let lower = lower.as_ref().map(Vec::as_slice);
         Ok(sizes::approximate_entries(&self.inner, lower, upper.as_ref().map(Vec::as_slice)))
+    }
+
+    /// Its runs of tables, newest first: what [`Db::stats`](crate::Db::stats) has of them, without
+    /// the price of all else.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// assert!(names.runs().is_empty());
+    /// db.flush()?;
+    /// assert_eq!(names.runs()[0].tables, 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn runs(&self) -> Vec<RunStats> {
+        stats::runs(&self.inner.read_state.load().version)
     }
 
     /// Sets the value of `key`, to live for `ttl` from now on, at the price of a [`Keyspace::put`].

@@ -6,6 +6,7 @@ use crate::db::background::blob_gc::live_bytes;
 use crate::db::state::inner::Inner;
 use crate::db::state::memory;
 use crate::db::state::memory::MemoryStats;
+use crate::version::runs::{Run, Version};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -197,7 +198,7 @@ pub fn collect(inner: &Inner) -> Stats {
     for keyspace in keyspaces {
         let read_state = keyspace.read_state.load();
         let memtables = || read_state.memtables();
-        let runs: Vec<RunStats> = read_state.version.runs.iter().map(|run| run_stats(run)).collect();
+        let runs = runs(&read_state.version);
         stats.table_files += runs.iter().map(|run| run.tables).sum::<u64>();
         stats.filter_and_index_bytes +=
             read_state.version.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();
@@ -222,8 +223,10 @@ pub fn collect(inner: &Inner) -> Stats {
     stats
 }
 
-fn run_stats(run: &crate::version::runs::Run) -> RunStats {
-    RunStats { tables: run.tables.len() as u64, entries: run.entries(), bytes: run.bytes() }
+/// The runs of a keyspace.
+pub fn runs(version: &Version) -> Vec<RunStats> {
+    let stats = |run: &Run| RunStats { tables: run.tables.len() as u64, entries: run.entries(), bytes: run.bytes() };
+    version.runs.iter().map(|run| stats(run)).collect()
 }
 
 impl fmt::Display for Stats {

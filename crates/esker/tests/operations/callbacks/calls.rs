@@ -95,6 +95,7 @@ pub const READS: &[Listed] = &[
     call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
     call!("Keyspace::approximate_count", Works, |db: &Own| plain(db)?.approximate_count(..).map(drop)),
     call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(&*k.name(), "plain"))),
+    call!("Keyspace::runs", Works, |db: &Own| plain(db).map(|k| drop(k.runs()))),
     call!("Keyspace::id", Works, |db: &Own| plain(db).map(|k| assert!(k.id() > 0))),
     call!("Keyspace::ttl", Works, |db: &Own| expiring(db).map(|k| assert!(k.ttl() != esker::Ttl::Disabled))),
     call!("Keyspace::compaction_style", Works, |db: &Own| plain(db)
