@@ -1,6 +1,5 @@
 //! Handles of the engine as Python objects own them.
 
-use crate::callables;
 use crate::fork;
 use pyo3::Python;
 use std::ops::{Deref, DerefMut};
@@ -14,7 +13,7 @@ pub struct Owned<T: Send> {
     /// `None` only while it is dropped.
     handle: Option<T>,
     generation: u32,
-    /// Whether dropping it waits for nothing but the engine's locks.
+    /// See [`Owned::quick`].
     is_quick: bool,
 }
 
@@ -24,7 +23,8 @@ impl<T: Send> Owned<T> {
     }
 
     /// A handle that is not the last one of its database when it is dropped, and whose drop takes
-    /// a lock of the engine for a moment: the interpreter is kept, if the engine calls no Python.
+    /// a lock that the engine holds for a moment, and while it calls nothing of the program: the
+    /// interpreter is kept.
     pub fn quick(handle: T) -> Owned<T> {
         Owned { handle: Some(handle), generation: fork::generation(), is_quick: true }
     }
@@ -61,7 +61,7 @@ impl<T: Send> Drop for Owned<T> {
             std::mem::forget(handle);
             return;
         }
-        if self.is_quick && !callables::are_any() {
+        if self.is_quick {
             return;
         }
         // Where the interpreter is not attached to, or is going away, nothing has to be released.

@@ -77,7 +77,7 @@ impl Snapshot {
 
     /// Frees what the snapshot holds. A later read raises `ClosedError`.
     fn close(slf: &Bound<'_, Self>) {
-        Self::shared(slf).close(slf.py());
+        Self::shared(slf).close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -50,20 +50,14 @@ impl SharedSnapshot {
         self.snapshot.lock().is_none()
     }
 
-    pub fn close(&self, py: Python<'_>) {
+    pub fn close(&self) {
         // Another thread may have held the lock when this process was forked.
         if self.open.is_inherited() {
             return;
         }
-        // Not in one statement: the lock would be held while the interpreter is released.
-        let snapshot = self.snapshot.lock().take();
-        // The last reference, as a rule: it is dropped as `Owned` would, without asking whether the
-        // interpreter is attached to.
-        let Some(last) = snapshot.and_then(Arc::into_inner) else { return };
-        if callables::are_any() {
-            let last = last.into_inner();
-            py.detach(|| drop(last));
-        }
+        // Not in one statement: it is dropped behind the lock.
+        let last = self.snapshot.lock().take();
+        drop(last);
     }
 }
 

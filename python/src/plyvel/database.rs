@@ -13,7 +13,7 @@ use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
 use crate::view::Moment;
-use esker::{Comparator, Compression, Db, KeyspaceOptions, Options};
+use esker::{Comparator, Compression, Db, Keyspace, KeyspaceOptions, Options};
 use esker_ffi::directory::is_without_database;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -306,6 +306,11 @@ impl DB {
     /// A property of LevelDB, or of Esker, as bytes; `None` if there is none of that name.
     fn get_property<'py>(&self, name: Key<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let py = name.py();
+        // A look at what is in memory, shorter than to release the interpreter for it.
+        if let Some(level) = name.as_bytes().strip_prefix(b"leveldb.num-files-at-level") {
+            let tables = tables_at(self.shared.keyspace.get(py)?, level);
+            return Ok(tables.map(|tables| PyBytes::new(py, tables.to_string().as_bytes())));
+        }
         let db = self.open().db(py)?;
         let Ok(name) = std::str::from_utf8(name.as_bytes()) else { return Ok(None) };
         let property = call(py, || Ok(property(db, name)))?;
@@ -368,21 +373,23 @@ impl DB {
 /// LevelDB has so many levels.
 const LEVELS: usize = 7;
 
-/// The properties that LevelDB documents, in the terms of Esker; any other name is one of Esker's.
+/// The tables at a level. Runs are what levels are there; the last level stands for all runs from
+/// there on. `None` if there is no such level.
+fn tables_at(keyspace: &Keyspace, level: &[u8]) -> Option<u64> {
+    let digits = level.iter().all(u8::is_ascii_digit);
+    let level: usize = std::str::from_utf8(level).ok()?.parse().ok().filter(|level| digits && *level < LEVELS)?;
+    let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
+    let runs = keyspace.runs();
+    Some(runs.iter().enumerate().filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum())
+}
+
+/// The other properties that LevelDB documents, in the terms of Esker; any other name is one of
+/// Esker's.
 fn property(db: &Db, name: &str) -> Option<String> {
-    let stats = db.stats();
-    if let Some(level) = name.strip_prefix("leveldb.num-files-at-level") {
-        let digits = level.bytes().all(|byte| byte.is_ascii_digit());
-        let level: usize = level.parse().ok().filter(|level| digits && *level < LEVELS)?;
-        // Runs are what levels are there; the last level stands for all runs from there on.
-        let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
-        let own = stats.keyspaces.iter().filter(|keyspace| keyspace.name == DEFAULT);
-        let runs = own.flat_map(|keyspace| keyspace.runs.iter().enumerate());
-        return Some(runs.filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum::<u64>().to_string());
-    }
     match name {
-        "leveldb.stats" => Some(stats.to_string()),
+        "leveldb.stats" => Some(db.stats().to_string()),
         "leveldb.sstables" => {
+            let stats = db.stats();
             let runs = stats.keyspaces.iter().flat_map(|keyspace| {
                 let name = &keyspace.name;
                 keyspace.runs.iter().enumerate().map(move |(index, run)| {
@@ -394,7 +401,10 @@ fn property(db: &Db, name: &str) -> Option<String> {
             });
             Some(runs.collect())
         }
-        "leveldb.approximate-memory-usage" => Some((stats.memtable_bytes + stats.cache_bytes).to_string()),
+        "leveldb.approximate-memory-usage" => {
+            let stats = db.stats();
+            Some((stats.memtable_bytes + stats.cache_bytes).to_string())
+        }
         other => db.property(other),
     }
 }

@@ -84,13 +84,13 @@ impl PlyvelSnapshot {
     }
 
     /// Frees what the snapshot holds.
-    fn close(&self, py: Python<'_>) {
-        self.snapshot.close(py);
+    fn close(&self) {
+        self.snapshot.close();
     }
 
     /// Frees what the snapshot holds.
-    fn release(&self, py: Python<'_>) {
-        self.snapshot.close(py);
+    fn release(&self) {
+        self.snapshot.close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -98,8 +98,8 @@ impl PlyvelSnapshot {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> bool {
-        self.snapshot.close(py);
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
+        self.snapshot.close();
         false
     }
 }
