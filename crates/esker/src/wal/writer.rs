@@ -100,7 +100,8 @@ impl LogWriter {
         let number = highest_number + 1;
         let plan = |new_bytes| {
             let least_bytes = LINK_END;
-            Plan { number, free: None, new_bytes, least_bytes, for_syncs: true, for_stores: true }
+            // Not for syncs: the open would wait for a device that gets a whole segment of zeroes.
+            Plan { number, free: None, new_bytes, least_bytes, for_syncs: false, for_stores: true }
         };
         let segment = match maker.prepare(plan(maker.smallest_bytes)) {
             // The reserve has room for many opens: this one takes the smallest segment.

@@ -64,6 +64,7 @@ impl Database {
         add(self.log.chain.len() > 1, "log of several segments".into());
         add(self.log.is_used_again, "segment that was used again".into());
         add(self.log.is_cut, "log that ends before its last segment".into());
+        add(self.log.lost_a_link, "log that ends before a segment without link".into());
         for operation in self.log.batches.iter().flat_map(|batch| &batch.operations) {
             match operation {
                 Operation::Write { kind, expiry, .. } => {
