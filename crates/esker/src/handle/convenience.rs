@@ -185,7 +185,7 @@ impl Keyspace {
     }
 
     /// Its runs of tables, newest first: what [`Db::stats`](crate::Db::stats) has of them, without
-    /// the price of all else.
+    /// the price of all else. A keyspace that was dropped has none.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

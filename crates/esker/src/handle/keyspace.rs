@@ -237,6 +237,7 @@ impl Keyspace {
     }
 
     fn write_stored(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        // As `Inner::timed`, with a call of what it measures: inlined twice it was slower.
         match self.shared.inner.latencies.of_call(timed(kind)) {
             None => self.write_now(kind, key, value, options),
             Some(latencies) => latencies.measure(timed(kind), || self.write_now(kind, key, value, options)),
@@ -513,9 +514,10 @@ impl Keyspace {
     }
 
     /// About how many bytes the keys in `range` take, with everything that is kept of them: on
-    /// disk, as compressed, and in memory. Reads no file and sorts nothing; costs a search in the
-    /// index of each table and a sample of some thousand keys of each memtable. Asked again while
-    /// the memtable has hardly grown, it costs a search in that sample.
+    /// disk, as compressed, and in memory. Reads no file; costs a search in the index of each
+    /// table and a sample of some thousand keys of each memtable. Asked several times about the
+    /// same memtable, in the bytewise order, it sorts that sample once, and then costs a search in
+    /// it.
     ///
     /// What is on disk is counted in whole blocks: up to two for each run too many. What is in
     /// memory is estimated from a sample of its keys: a range with less than a thousandth of them

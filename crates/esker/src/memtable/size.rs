@@ -6,9 +6,12 @@ use std::sync::atomic::Ordering;
 
 /// Slots of the index that are read.
 const SAMPLE: usize = 4096;
-/// Where not every key is looked at, a sample stands for the memtable until that has grown by
+/// Where not every slot is read, a sample stands for the memtable until that has grown by
 /// `1/GROWTH`.
-const GROWTH: usize = 16;
+const GROWTH: usize = 1024;
+/// Questions about the same keys after which their sample is sorted: a sort costs as much as a
+/// dozen questions without one, and then a question next to nothing.
+const WORTH_SORTING: u32 = 3;
 
 impl Memtable {
     /// Whether any key, or a part of a range tombstone, lies from `smallest` to `largest`, both
@@ -29,9 +32,9 @@ impl Memtable {
         found
     }
 
-    /// About the bytes that keys from `start` on and before `end` take. Of a small memtable every
-    /// key counts, otherwise those of a sample of some thousand that their hashes choose. A key
-    /// that is being written meanwhile may be missing until the next write.
+    /// About the bytes that keys from `start` on and before `end` take. Where the index has few
+    /// slots every key counts, otherwise those of a sample of some thousand that their hashes
+    /// choose. A key that is being written meanwhile may be missing until others were.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let bytes = self.end.load(Ordering::Relaxed) as u64;
         self.share(bytes, start, end)
@@ -50,7 +53,7 @@ impl Memtable {
             KeyOrder::Marked(_) => None,
         }
         .unwrap_or_else(|| self.counted(start, end));
-        // An arena has at most 4 GiB: the product fits.
+        // An arena has at most 32 GiB, and a sample some thousand keys: the product fits.
         whole * inside / seen.max(1)
     }
 
@@ -69,13 +72,16 @@ impl Memtable {
     }
 
     /// As [`Memtable::counted`], in the bytewise order and by a search; `None` at the first
-    /// question about these keys.
+    /// questions about these keys.
     fn counted_in_order(&self, start: &[u8], end: Option<&[u8]>) -> Option<(u64, u64)> {
         let mut sample = self.sample.lock();
         let now = self.end();
         let allowance = if self.index.slots() <= SAMPLE { 0 } else { sample.end / GROWTH };
         if sample.end == 0 || now > sample.end + allowance {
-            *sample = KeySample { end: now, sorted: None };
+            *sample = KeySample { end: now, ..KeySample::default() };
+        }
+        if sample.questions < WORTH_SORTING {
+            sample.questions += 1;
             return None;
         }
         let sorted = sample.sorted.get_or_insert_with(|| self.sorted_sample());

@@ -51,12 +51,13 @@ pub struct Memtable {
     pub(super) sample: Mutex<KeySample>,
 }
 
-/// The sample of the last question, in order from the second question about the same keys on: one
-/// question costs less without a sort, many cost less with one.
+/// The sample that questions about the same keys share: see `size.rs`.
 #[derive(Default)]
 pub struct KeySample {
-    /// [`Memtable::end`] when it was taken.
+    /// [`Memtable::end`] at the first of them.
     pub(super) end: usize,
+    /// Those that were answered without it.
+    pub(super) questions: u32,
     /// What is at so many times eight bytes; `None` until it is in order.
     pub(super) sorted: Option<Vec<u32>>,
 }

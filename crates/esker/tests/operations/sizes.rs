@@ -55,7 +55,7 @@ fn estimates_follow_writes_between_them() {
     let key = |number: u32| number.to_be_bytes();
     for number in 0..500 {
         a.put(key(number), [0; 30]).unwrap();
-        for _ in 0..3 {
+        for _ in 0..5 {
             assert_eq!(a.approximate_count(..).unwrap(), u64::from(number) + 1);
             assert_eq!(a.approximate_count(key(100)..key(200)).unwrap(), u64::from(number + 1).clamp(100, 200) - 100);
         }
@@ -65,12 +65,19 @@ fn estimates_follow_writes_between_them() {
         let grown = written + written / 5;
         (written..grown).for_each(|number| a.put(key(number), [0; 30]).unwrap());
         written = grown;
-        for _ in 0..3 {
+        for _ in 0..5 {
             let last_fifth = a.approximate_count(key(written / 5 * 4)..).unwrap();
             let expected = u64::from(written / 5);
             assert!(last_fifth.abs_diff(expected) < expected / 4, "{last_fifth} of {written}");
         }
     }
+    // Less than the documented thousandth is not there yet, and soon is.
+    let before = written;
+    while a.approximate_count(key(before)..).unwrap() == 0 {
+        a.put(key(written), [0; 30]).unwrap();
+        written += 1;
+    }
+    assert!(written - before <= before / 250, "{written} of {before}");
 }
 
 #[test]

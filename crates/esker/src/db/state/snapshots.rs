@@ -55,6 +55,8 @@ pub struct SnapshotList {
     /// Held while the clock is read for the list, and until that is in it. The list is not locked
     /// meanwhile: the clock may be the user's.
     reading_clock: Mutex<()>,
+    /// Nothing of the program's is called while it is locked: the Python package waits for it with
+    /// the interpreter.
     list: Mutex<List>,
     newest: AtomicU64,
     /// What snapshots of a follower hold.
