@@ -160,9 +160,10 @@ class OldStyle:
 
         def in_one(work: Callable[[Any], object]) -> Work:
             def run() -> int:
-                for key in some[:1000]:
+                chosen = some[:1000]
+                for key in chosen:
                     work(key)
-                return 1000
+                return len(chosen)
 
             return run
 

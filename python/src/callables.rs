@@ -4,7 +4,8 @@
 //! it calls a merge operator or a comparator in Python. So calls are made with the interpreter
 //! released, which costs as much as the shortest of them. Where no object of Python was ever given
 //! to the engine, those few need not release it: they wait for nothing but the engine, and for no
-//! longer than a write holds its lock.
+//! longer than a write holds its lock. The end of a snapshot never does: what it waits for is never
+//! held while the program is called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

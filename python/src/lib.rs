@@ -1,7 +1,7 @@
 //! Esker for Python: the extension module `esker._esker`.
 //!
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
-//! released. Modules, each importing only from those above it: `fork`, `callables`, `owned`, `interrupt`,
+//! released, but for the shortest calls. Modules, each importing only from those above it: `fork`, `callables`, `owned`, `interrupt`,
 //! `merge` with `buffer`, `errors`, `call`; `exclusive`, `open`, `arguments`, `walk`; `scan`,
 //! `cursor`, `changes`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`, `follower`; `plyvel`.
 

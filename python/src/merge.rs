@@ -1,8 +1,9 @@
 //! Merge operators: the built-in ones by name, and Python objects.
 //!
 //! The engine calls an operator in any of its threads and of the program's, with locks held. The
-//! call attaches to the interpreter. No thread that is attached waits for a lock of the engine
-//! (every call of the engine releases the interpreter), so the two cannot wait for each other.
+//! call attaches to the interpreter. No thread that is attached waits for such a lock: calls of the
+//! engine release the interpreter, but for those that look at memory alone and those of
+//! `callables.rs`. So the two cannot wait for each other.
 
 use crate::callables;
 use crate::interrupt;

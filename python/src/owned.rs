@@ -24,7 +24,7 @@ impl<T: Send> Owned<T> {
 
     /// A handle that is not the last one of its database when it is dropped, and whose drop takes
     /// a lock that the engine holds for a moment, and while it calls nothing of the program: the
-    /// interpreter is kept.
+    /// interpreter is kept. That of a follower frees what it has pinned, too.
     pub fn quick(handle: T) -> Owned<T> {
         Owned { handle: Some(handle), generation: fork::generation(), is_quick: true }
     }
