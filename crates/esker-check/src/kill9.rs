@@ -10,7 +10,10 @@
 //! keyspace is in another order; each eighth commit is a conditional write.
 //!
 //! After some commits the child drops a keyspace before it reports them. For the last commit that
-//! is found, that drop may be done or not.
+//! is found, that drop may be done or not. Now and then it gives that keyspace its other name.
+//!
+//! Half of the databases keep their changes. After each kill the parent reads on in them: they have
+//! every commit once, whole and in order, up to the last one that is found.
 
 use crate::Checked;
 use crate::model::{Change, Life, Model, Operator, Ttl, Write};
@@ -18,7 +21,10 @@ use crate::orders::{in_order, order_of};
 use crate::random::Random;
 use crate::simulated::ScratchDirectory;
 use crate::state::{Durability, check_gets, database_state, difference, keyspace_options, model_state, write_batch};
-use esker::{CompareAndSwap, Db, Error, Follower, Keyspace, Options, WalMode};
+use esker::{
+    ChangeBatch, ChangeOperation, ChangeRetention, CompareAndSwap, Db, Error, Follower, Keyspace, Options, Slice,
+    WalMode,
+};
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::ops::Bound;
@@ -38,6 +44,8 @@ const NAMES: [&str; 5] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0, KEYSPA
 const VALUES: usize = 0;
 /// The keyspace that is dropped now and then.
 const PASSING: usize = 2;
+/// Its other name.
+const RENAMED: &str = "passed";
 /// The one in reverse order.
 const LATEST: usize = 3;
 /// The one whose entries can expire.
@@ -45,6 +53,9 @@ const RATES: usize = 4;
 /// When the first of them do, in milliseconds since the Unix epoch: in no run.
 const FAR: u64 = 4_000_000_000_000;
 const COUNTER: &[u8] = b"~commits";
+
+/// Mostly more than a child writes in its life.
+const KEPT_BYTES: u64 = 4 << 20;
 
 /// Kills after which a fresh database is begun.
 const KILLS_PER_DATABASE: u64 = 100;
@@ -83,6 +94,10 @@ pub struct Totals {
     pub outrun: u64,
     /// Keyspaces dropped.
     pub drops: u64,
+    /// Kills behind which a keyspace had its other name.
+    pub renamed: u64,
+    /// Commits found in the changes.
+    pub told: u64,
 }
 
 /// The options of both sides: small, so that everything happens often.
@@ -93,7 +108,13 @@ fn options(seed: u64) -> Options {
         .block_bytes(1 << 10)
         .wal_segment_bytes(64 << 10)
         .background_threads(1);
-    if seed % 2 == 1 { options.wal_mode(WalMode::Plain) } else { options }
+    let options = if seed % 2 == 1 { options.wal_mode(WalMode::Plain) } else { options };
+    if keeps_changes(seed) { options.keep_changes(ChangeRetention::Bytes(KEPT_BYTES)) } else { options }
+}
+
+/// Whether the database of that seed keeps its changes.
+fn keeps_changes(seed: u64) -> bool {
+    seed % 4 >= 2
 }
 
 /// The writes of commit `number`, counting from 1.
@@ -163,11 +184,20 @@ fn counter(db: &Db) -> Checked<u64> {
     }
 }
 
+/// The names that the keyspaces have.
+fn names_in(db: &Db) -> [&'static str; 5] {
+    let mut names = NAMES;
+    if db.existing_keyspace(RENAMED).is_ok() {
+        names[PASSING] = RENAMED;
+    }
+    names
+}
+
 fn open(path: &Path, seed: u64) -> esker::Result<(Db, Vec<Keyspace>)> {
     let db = Db::open(path, options(seed))?;
-    let keyspaces = KEYSPACES
-        .iter()
-        .map(|&(name, operator, ttl)| db.keyspace(name, in_order(keyspace_options(operator, ttl), order_of(name))));
+    let keyspaces = KEYSPACES.iter().zip(names_in(&db)).map(|(&(usual, operator, ttl), name)| {
+        db.keyspace(name, in_order(keyspace_options(operator, ttl), order_of(usual)))
+    });
     let keyspaces = keyspaces.collect::<esker::Result<Vec<_>>>()?;
     Ok((db, keyspaces))
 }
@@ -189,9 +219,9 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
         number += 1;
         perform(&db, &keyspaces, seed, number).map_err(failed)?;
         if is_dropped_after(seed, number) {
-            db.drop_keyspace(NAMES[PASSING]).map_err(failed)?;
-            let (name, operator, ttl) = KEYSPACES[PASSING];
-            keyspaces[PASSING] = db.keyspace(name, keyspace_options(operator, ttl)).map_err(failed)?;
+            let (name, (_, operator, ttl)) = (keyspaces[PASSING].name(), KEYSPACES[PASSING]);
+            db.drop_keyspace(&name).map_err(failed)?;
+            keyspaces[PASSING] = db.keyspace(&name, keyspace_options(operator, ttl)).map_err(failed)?;
         }
         report(number)?;
         match random.below(400) {
@@ -205,6 +235,11 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
                     drop(db);
                 }
                 (db, keyspaces) = open(path, seed).map_err(failed)?;
+            }
+            3 if random.percent(10) => {
+                let passing = &keyspaces[PASSING];
+                let other = if *passing.name() == *RENAMED { NAMES[PASSING] } else { RENAMED };
+                passing.rename(other).map_err(failed)?;
             }
             _ => {}
         }
@@ -229,9 +264,47 @@ struct Expected {
     followed: u64,
     /// How often a living child was too fast for it.
     outrun: u64,
+    /// Commits that the changes have told of, and the number to read on from.
+    told: u64,
+    next_change: u64,
 }
 
 impl Expected {
+    /// Reads on in the changes, up to the commit of that number. How many commits there were.
+    fn read_changes(&mut self, db: &Db, count: u64) -> Checked<u64> {
+        let failed = |error: Error| format!("the changes cannot be read: {error}");
+        let (mut some_are_gone, mut read) = (false, 0);
+        let changes = match db.changes(self.next_change) {
+            Err(Error::Gone { oldest }) => {
+                some_are_gone = true;
+                db.changes(oldest)
+            }
+            changes => changes,
+        };
+        for batch in changes.map_err(failed)? {
+            let batch = batch.map_err(failed)?;
+            self.next_change = batch.next_sequence();
+            let Some(number) = commit_in(&batch)? else { continue };
+            let skips = std::mem::take(&mut some_are_gone) && number > self.told;
+            if number != self.told + 1 && !skips {
+                return Err(format!("the changes go on with commit {number} behind {}", self.told));
+            }
+            self.told = number;
+            read += 1;
+            let (writes, _) = commit_of(self.seed, number);
+            // A change of an expiry is one only where there is something.
+            let most = writes.len();
+            let least = writes.iter().filter(|write| write.change != Change::Expire).count();
+            if !(least..=most).contains(&batch.changes.len()) {
+                return Err(format!("the changes have {} of {most} writes of commit {number}", batch.changes.len()));
+            }
+        }
+        if self.told != count {
+            return Err(format!("the changes end with commit {} of {count}", self.told));
+        }
+        Ok(read)
+    }
+
     /// Lets the follower catch up, beside a child or behind one; false as long as there is nothing
     /// to follow.
     fn catch_up(&mut self, is_alive: bool) -> Checked<bool> {
@@ -254,6 +327,19 @@ impl Expected {
     }
 }
 
+/// The number of the commit that these changes are; none if they are no commit's.
+fn commit_in(batch: &ChangeBatch) -> Checked<Option<u64>> {
+    let counter = batch.changes.iter().find_map(|change| match &change.operation {
+        ChangeOperation::Put { key, value, .. } if *change.keyspace == *NAMES[VALUES] && **key == *COUNTER => {
+            Some(value)
+        }
+        _ => None,
+    });
+    let number =
+        |value: &Slice| value[..].try_into().map(u64::from_le_bytes).map_err(|_| format!("a counter {value:?}"));
+    counter.map(number).transpose()
+}
+
 impl KillLoop {
     /// Kills until the rounds are done or the time is up.
     pub fn run(&self, budget: Duration) -> Checked<Totals> {
@@ -273,6 +359,8 @@ impl KillLoop {
                     follower: None,
                     followed: 0,
                     outrun: 0,
+                    told: 0,
+                    next_change: 0,
                 });
                 totals.databases += 1;
             }
@@ -307,7 +395,10 @@ impl KillLoop {
         totals.outrun += std::mem::take(&mut expected.outrun);
         let least = acknowledged.unwrap_or(expected.commits);
         let followed = match expected.catch_up(false)? {
-            true => expected.follower.as_ref().map(|follower| database_state(follower.db(), &NAMES)).transpose()?,
+            true => {
+                let state = |follower: &Follower| database_state(follower.db(), &names_in(follower.db()));
+                expected.follower.as_ref().map(state).transpose()?
+            }
             false => None,
         };
 
@@ -315,6 +406,11 @@ impl KillLoop {
         let count = counter(&db)?;
         if count < least || count > least + 1 {
             return Err(format!("{count} commits are there, {least} were acknowledged"));
+        }
+        let names = names_in(&db);
+        totals.renamed += u64::from(names != NAMES);
+        if keeps_changes(expected.seed) {
+            totals.told += expected.read_changes(&db, count)?;
         }
         let mut whole = None;
         for number in expected.commits + 1..=count {
@@ -330,7 +426,7 @@ impl KillLoop {
         totals.acknowledged += least - expected.commits.min(least);
         totals.unacknowledged += count - least;
         expected.commits = count;
-        let state = database_state(&db, &NAMES)?;
+        let state = database_state(&db, &names)?;
         if let Some(whole) = whole.filter(|whole| model_state(whole, whole.present()) == state) {
             expected.model = whole;
         }
@@ -346,7 +442,7 @@ impl KillLoop {
             }
         }
         if random.percent(25) {
-            check_gets(&db, &NAMES, &state)?;
+            check_gets(&db, &names, &state)?;
         }
         db.verify().map_err(|error| format!("verification failed: {error}"))?;
         if random.percent(50) {

@@ -9,9 +9,11 @@
 //! and drops the keyspace, again and again. So what is in the keyspace is the number beside it, or
 //! nothing; a handle of before says that the keyspace was dropped, but for snapshots of before.
 //!
-//! Others have a lease in turn, by conditional writes (`threads/leases.rs`).
+//! Others have a lease in turn, by conditional writes (`threads/leases.rs`). A follower and, with
+//! odd seeds, a reader of the changes read along (`threads/reading_along.rs`).
 
 mod leases;
+mod reading_along;
 
 use crate::Checked;
 use crate::random::Random;
@@ -20,7 +22,7 @@ use crate::simulated::MEMORY_PATH;
 use crate::state::shown;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, Ttl, WriteOptions};
+use esker::{ChangeRetention, Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, Ttl, WriteOptions};
 use leases::Leases;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,6 +53,10 @@ pub struct Totals {
     pub drops: AtomicU64,
     /// Leases taken and given back.
     pub leases: AtomicU64,
+    /// How often the follower had caught up, and was checked.
+    pub followed: AtomicU64,
+    /// Batches in the changes.
+    pub told: AtomicU64,
 }
 
 /// Numbers below which no writer's number may fall.
@@ -87,18 +93,19 @@ struct Opened {
     leases: Keyspace,
 }
 
-fn options(env: &MemEnv) -> Options {
-    Options::default()
+fn options(env: &MemEnv, keeps_changes: bool) -> Options {
+    let options = Options::default()
         .env(Arc::new(env.clone()))
         .write_buffer_bytes(16 << 10)
         .block_bytes(512)
         .target_file_bytes(8 << 10)
         .wal_segment_bytes(16 << 10)
-        .background_threads(1)
+        .background_threads(1);
+    if keeps_changes { options.keep_changes(ChangeRetention::Bytes(1 << 20)) } else { options }
 }
 
-fn open(env: &MemEnv) -> esker::Result<Opened> {
-    let db = Db::open(MEMORY_PATH, options(env))?;
+fn open(env: &MemEnv, keeps_changes: bool) -> esker::Result<Opened> {
+    let db = Db::open(MEMORY_PATH, options(env, keeps_changes))?;
     let numbers = db.keyspace("numbers", KeyspaceOptions::default())?;
     let copies = db.keyspace("copies", KeyspaceOptions::default())?;
     let sums = db.keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))?;
@@ -303,8 +310,26 @@ impl Opened {
     }
 }
 
+/// Follows the writers: what was acknowledged before a catch-up is there behind it, and no batch in
+/// parts.
+fn follow(env: &MemEnv, shared: &Shared) -> Checked<()> {
+    let failed = |error: esker::Error| format!("the follower failed: {error}");
+    let follower = Db::open_follower(MEMORY_PATH, options(env, false)).map_err(failed)?;
+    let keyspace = |name| follower.db().existing_keyspace(name).map_err(failed);
+    let (numbers, copies, sums) = (keyspace("numbers")?, keyspace("copies")?, keyspace("sums")?);
+    let opened = Opened { db: follower.db().clone(), numbers, copies, sums, leases: keyspace("leases")? };
+    let acknowledged = || floor(&shared.acknowledged);
+    reading_along::follow(&follower, &shared.stop, acknowledged, |before| {
+        let snapshot = opened.db.snapshot();
+        opened.check(&snapshot, &before)?;
+        opened.check_scan(&snapshot)?;
+        shared.totals.followed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
 fn check_image(image: &MemEnv, least: &Least, shared: &Shared) -> Checked<()> {
-    let opened = open(image).map_err(|error| format!("the image does not open: {error}"))?;
+    let opened = open(image, false).map_err(|error| format!("the image does not open: {error}"))?;
     let snapshot = opened.db.snapshot();
     opened.check(&snapshot, &least.numbers)?;
     opened.check_passing(least.dropped)?;
@@ -339,7 +364,8 @@ fn start<'scope>(
 pub fn run(settings: Settings) -> Checked<Totals> {
     let env = MemEnv::new();
     let shared = Shared::default();
-    let opened = open(&env).map_err(|error| format!("open failed: {error}"))?;
+    let keeps_changes = settings.seed % 2 == 1;
+    let opened = open(&env, keeps_changes).map_err(|error| format!("open failed: {error}"))?;
     let random = |thread: usize| Random::derived(settings.seed, &[thread as u64]);
     let (opened_here, shared_here, env_here) = (&opened, &shared, &env);
     let outcomes: Vec<Checked<()>> = std::thread::scope(|scope| {
@@ -359,6 +385,13 @@ pub fn run(settings: Settings) -> Checked<Totals> {
             let handles = (&opened_here.db, &opened_here.leases);
             let take_turns = move || shared_here.leases.take_turns(handles, holder as u64, &shared_here.stop, random);
             threads.push(start(scope, shared_here, take_turns));
+        }
+        threads.push(start(scope, shared_here, move || follow(env_here, shared_here)));
+        if keeps_changes {
+            let told = &shared_here.totals.told;
+            let names: Vec<Vec<u8>> = (0..WRITERS).map(name).collect();
+            let read = move || reading_along::read_changes(&opened_here.db, &shared_here.stop, &names, told);
+            threads.push(start(scope, shared_here, read));
         }
         let random = random(WRITERS + READERS);
         threads.push(start(scope, shared_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));

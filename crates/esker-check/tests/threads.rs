@@ -14,6 +14,8 @@ fn every_snapshot_and_every_image_is_whole() {
         Ok(totals) => {
             println!("{totals:?}");
             assert!(totals.leases.into_inner() > 0, "nobody had the lease");
+            assert!(totals.followed.into_inner() > 0, "the follower was not looked at");
+            assert!(settings.seed.is_multiple_of(2) || totals.told.into_inner() > 0, "nothing was read in the changes");
         }
         Err(what) => panic!("seed {}: {what}", settings.seed),
     }
