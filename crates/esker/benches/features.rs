@@ -7,7 +7,11 @@
 //! is measured in pairs: two databases are open, short rounds take turns, and the ratio is that of
 //! the times of each pair, the median with the quartiles.
 
-use esker::{ChangeRetention, Db, Keyspace, KeyspaceOptions, Options, ReverseBytewise, Ttl, WriteOptions};
+use esker::merge::UInt64Add;
+use esker::{
+    ChangeRetention, Counters, Db, Keyspace, KeyspaceOptions, Options, ReverseBytewise, Ttl, TypedKeyspace,
+    WriteOptions,
+};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -84,6 +88,82 @@ fn drop_of(entries: u64) -> Measured {
     (begin.elapsed(), None)
 }
 
+/// A database with so many keyspaces beside one of 1,000 entries.
+fn crowded(others: u64) -> Scratch {
+    let scratch = Scratch::new(Options::default());
+    for other in 0..others {
+        scratch.db().keyspace(&format!("other{other}"), KeyspaceOptions::default()).expect("a keyspace");
+    }
+    fill(&scratch.keyspace(KeyspaceOptions::default()), 1_000, &[7; 100]);
+    scratch.db().compact().expect("compact");
+    scratch
+}
+
+fn drop_beside(others: u64) -> Measured {
+    let scratch = crowded(others);
+    let begin = Instant::now();
+    scratch.db().drop_keyspace("data").expect("drop");
+    (begin.elapsed(), None)
+}
+
+/// Settings of a keyspace are made durable like a drop.
+fn set_beside(others: u64, set: fn(&Keyspace)) -> Measured {
+    let scratch = crowded(others);
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    let begin = Instant::now();
+    set(&keyspace);
+    (begin.elapsed(), None)
+}
+
+fn rename(keyspace: &Keyspace) {
+    keyspace.rename("renamed").expect("rename");
+}
+
+fn set_ttl(keyspace: &Keyspace) {
+    keyspace.set_ttl(Ttl::Enabled { default: Some(HOUR) }).expect("set_ttl");
+}
+
+/// Numbers as keys, texts as values.
+fn typed_written() -> Measured {
+    let scratch = Scratch::new(Options::default());
+    let typed: TypedKeyspace<u64, String> =
+        TypedKeyspace::open(scratch.db(), "data", KeyspaceOptions::default()).expect("a keyspace");
+    let value = "7".repeat(100);
+    timed(&scratch, ENTRIES, || {
+        keys(ENTRIES).for_each(|key| typed.put(u64::from_be_bytes(key), value.as_str()).expect("put"));
+    })
+}
+
+/// Adds one to each of 100,000 counters in turn.
+fn added(options: Options, add: fn(&Keyspace, &[u8])) -> Measured {
+    let scratch = Scratch::new(options);
+    let keyspace = scratch.keyspace(KeyspaceOptions::default().merge_operator(UInt64Add));
+    let add_all = || keys(100_000).for_each(|key| add(&keyspace, &key));
+    add_all();
+    timed(&scratch, ENTRIES, || (0..2).for_each(|_| add_all()))
+}
+
+fn merge(keyspace: &Keyspace, key: &[u8]) {
+    keyspace.merge(key, 1u64.to_le_bytes()).expect("merge");
+}
+
+fn typed_added() -> Measured {
+    let scratch = Scratch::new(Options::default());
+    let counters: Counters<u64, u64> =
+        Counters::open(scratch.db(), "data", KeyspaceOptions::default()).expect("a keyspace");
+    let add_all = || keys(100_000).for_each(|key| counters.add(u64::from_be_bytes(key), 1).expect("add"));
+    add_all();
+    timed(&scratch, ENTRIES, || (0..2).for_each(|_| add_all()))
+}
+
+/// Puts while somebody watches the keyspace, and looks now and then.
+fn watched() -> Measured {
+    let scratch = Scratch::new(Options::default());
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    let _watch = keyspace.watch("").expect("watch");
+    timed(&scratch, ENTRIES, || fill(&keyspace, ENTRIES, &[7; 100]))
+}
+
 fn extended(value_bytes: usize, entries: u64, extend: fn(&Keyspace, &[u8])) -> Measured {
     let scratch = Scratch::new(Options::default());
     let keyspace = scratch.keyspace(with_ttl());
@@ -158,7 +238,8 @@ const IN_A_PAIR: u64 = 50_000;
 /// How much longer an operation takes with latencies measured: the quartiles of the ratios.
 fn latencies_in_pairs(operation: fn(&Keyspace, &[u8])) -> [f64; 3] {
     let scratches = [false, true].map(|on| Scratch::new(Options::default().latency_histograms(on)));
-    let keyspaces = scratches.each_ref().map(|scratch| scratch.keyspace(KeyspaceOptions::default()));
+    let counting = || KeyspaceOptions::default().merge_operator(UInt64Add);
+    let keyspaces = scratches.each_ref().map(|scratch| scratch.keyspace(counting()));
     for (scratch, keyspace) in scratches.iter().zip(&keyspaces) {
         fill(keyspace, IN_A_PAIR, &[7; 100]);
         scratch.db().compact().expect("compact");
@@ -189,6 +270,10 @@ const IN_PAIRS: &[Pair] = &[
     ("put, latencies measured, in pairs", || {
         latencies_in_pairs(|keyspace, key| keyspace.put(key, [7; 100]).expect("put"))
     }),
+    ("merge, latencies measured, in pairs", || {
+        // Below the first entries, which are no numbers.
+        latencies_in_pairs(|keyspace, key| merge(keyspace, &key[1..]))
+    }),
 ];
 
 type Row = (&'static str, fn() -> Measured);
@@ -196,6 +281,11 @@ type Row = (&'static str, fn() -> Measured);
 const ROWS: &[Row] = &[
     ("drop_keyspace of 1,000 entries", || drop_of(1_000)),
     ("drop_keyspace of 1,000,000 entries", || drop_of(1_000_000)),
+    ("drop_keyspace beside 1,000 others", || drop_beside(1_000)),
+    ("drop_keyspace beside 10,000 others", || drop_beside(10_000)),
+    ("rename", || set_beside(0, rename)),
+    ("rename beside 1,000 keyspaces", || set_beside(1_000, rename)),
+    ("set_ttl", || set_beside(0, set_ttl)),
     ("touch, 100 bytes", || extended(100, ENTRIES, touch)),
     ("get and put, 100 bytes", || extended(100, ENTRIES, get_and_put)),
     ("touch, 100,000 bytes", || extended(100_000, 2_000, touch)),
@@ -214,6 +304,11 @@ const ROWS: &[Row] = &[
         let options = Options::default().comparator(std::sync::Arc::new(ReverseBytewise));
         written(options, KeyspaceOptions::default().comparator(ReverseBytewise))
     }),
+    ("put, typed", typed_written),
+    ("put, watched", watched),
+    ("merge", || added(Options::default(), merge)),
+    ("merge, latencies measured", || added(Options::default().latency_histograms(true), merge)),
+    ("add, typed counter", typed_added),
     ("change read", changes),
     ("get", || read(Options::default())),
     ("get, latencies measured", || read(Options::default().latency_histograms(true))),
