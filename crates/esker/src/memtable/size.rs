@@ -91,12 +91,13 @@ impl Memtable {
     }
 
     fn sorted_sample(&self) -> Vec<u32> {
-        let mut sampled = Vec::new();
+        // With the keys at hand, which a comparison would look for in the arena.
+        let mut sampled: Vec<(&[u8], u32)> = Vec::new();
         self.index.sample(SAMPLE, |offset| {
-            sampled.push((offset / 8) as u32);
+            sampled.push((self.arena.entry(offset).key(), (offset / 8) as u32));
             true
         });
-        sampled.sort_unstable_by_key(|&at| self.arena.stored(at).key());
-        sampled
+        sampled.sort_unstable();
+        sampled.into_iter().map(|(_, at)| at).collect()
     }
 }
