@@ -314,7 +314,14 @@ impl Opened {
 /// parts.
 fn follow(env: &MemEnv, shared: &Shared) -> Checked<()> {
     let failed = |error: esker::Error| format!("the follower failed: {error}");
-    let follower = Db::open_follower(MEMORY_PATH, options(env, false)).map_err(failed)?;
+    let follower = loop {
+        match Db::open_follower(MEMORY_PATH, options(env, false)) {
+            // The manifest changes all the time.
+            Err(esker::Error::Stalled { .. }) if !shared.stop.load(Ordering::Acquire) => {}
+            Err(esker::Error::Stalled { .. }) => return Ok(()),
+            opened => break opened.map_err(failed)?,
+        }
+    };
     let keyspace = |name| follower.db().existing_keyspace(name).map_err(failed);
     let (numbers, copies, sums) = (keyspace("numbers")?, keyspace("copies")?, keyspace("sums")?);
     let opened = Opened { db: follower.db().clone(), numbers, copies, sums, leases: keyspace("leases")? };
