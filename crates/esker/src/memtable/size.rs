@@ -9,8 +9,8 @@ const SAMPLE: usize = 4096;
 /// Where not every slot is read, a sample stands for the memtable until that has grown by
 /// `1/GROWTH`.
 const GROWTH: usize = 1024;
-/// Questions about the same keys after which their sample is sorted: a sort costs as much as a
-/// dozen questions without one, and then a question next to nothing.
+/// Questions about the same keys after which their sample is sorted: a sort costs as much as half
+/// a dozen questions without one, and then a question next to nothing.
 const WORTH_SORTING: u32 = 3;
 
 impl Memtable {
