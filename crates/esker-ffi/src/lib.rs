@@ -1,6 +1,6 @@
 //! What the C interfaces of Esker share: handles that tell a closed one, the detection of forks,
-//! contained panics, lines on standard error, memory that C frees, events as texts, and directories
-//! without a database.
+//! contained panics, lines on standard error, memory that C frees, events as texts, directories
+//! without a database, and LevelDB's levels.
 //!
 //! ```
 //! use esker_ffi::handles::{self, HandleError, Object};
@@ -22,5 +22,6 @@ pub mod events;
 pub mod fork;
 pub mod handles;
 pub mod lent;
+pub mod levels;
 pub mod memory;
 pub mod standard_error;

@@ -4,28 +4,18 @@ use crate::caller::Caller;
 use crate::failure::{Done, Failure};
 use crate::objects::*;
 use crate::status::told;
-use esker::{KeyRange, RunStats};
+use esker::KeyRange;
+use esker_ffi::levels::tables_at;
 use esker_ffi::memory;
 use std::ffi::{c_char, c_int};
 use std::fmt::Write;
 use std::ops::Bound;
 use std::ptr;
 
-/// LevelDB has so many levels. Runs of the engine, newest first, stand for levels.
-const LEVELS: usize = 7;
-
-/// The tables of a level; the last one stands for all runs from there on.
-fn tables_at(runs: &[RunStats], level: usize) -> u64 {
-    let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
-    runs.iter().enumerate().filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum()
-}
-
 fn property(db: &Open, name: &str) -> Option<String> {
     let name = name.strip_prefix("leveldb.")?;
     if let Some(level) = name.strip_prefix("num-files-at-level") {
-        let digits = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
-        let level = level.parse::<usize>().ok().filter(|level| digits && *level < LEVELS)?;
-        return Some(tables_at(&db.keyspace.runs(), level).to_string());
+        return tables_at(&db.keyspace, level.as_bytes());
     }
     let mut text = String::new();
     match name {

@@ -13,8 +13,9 @@ use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
 use crate::view::Moment;
-use esker::{Comparator, Compression, Db, Keyspace, KeyspaceOptions, Options};
+use esker::{Comparator, Compression, Db, KeyspaceOptions, Options};
 use esker_ffi::directory::is_without_database;
+use esker_ffi::levels::tables_at;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -309,7 +310,7 @@ impl DB {
         // A look at what is in memory, shorter than to release the interpreter for it.
         if let Some(level) = name.as_bytes().strip_prefix(b"leveldb.num-files-at-level") {
             let tables = tables_at(self.shared.keyspace.get(py)?, level);
-            return Ok(tables.map(|tables| PyBytes::new(py, tables.to_string().as_bytes())));
+            return Ok(tables.map(|tables| PyBytes::new(py, tables.as_bytes())));
         }
         let db = self.open().db(py)?;
         let Ok(name) = std::str::from_utf8(name.as_bytes()) else { return Ok(None) };
@@ -368,19 +369,6 @@ impl DB {
         let closed = if self.closed() { " (closed)" } else { "" };
         Ok(format!("<plyvel.DB with name {}{closed}>", self.name.bind(py).repr()?))
     }
-}
-
-/// LevelDB has so many levels.
-const LEVELS: usize = 7;
-
-/// The tables at a level. Runs are what levels are there; the last level stands for all runs from
-/// there on. `None` if there is no such level.
-fn tables_at(keyspace: &Keyspace, level: &[u8]) -> Option<u64> {
-    let digits = level.iter().all(u8::is_ascii_digit);
-    let level: usize = std::str::from_utf8(level).ok()?.parse().ok().filter(|level| digits && *level < LEVELS)?;
-    let is_there = |run: usize| if level + 1 == LEVELS { run >= level } else { run == level };
-    let runs = keyspace.runs();
-    Some(runs.iter().enumerate().filter(|(run, _)| is_there(*run)).map(|(_, run)| run.tables).sum())
 }
 
 /// The other properties that LevelDB documents, in the terms of Esker; any other name is one of
