@@ -95,7 +95,11 @@ fn replica_metrics(text: &mut String, node: &Node) {
         ("log_entries_total", "counter", "Entries that were appended to the log.", log.entries_appended),
         ("log_syncs_total", "counter", "Syncs that made them durable.", log.syncs),
     ] {
-        let _ = write!(text, "# HELP raft_{name} {help}\n# TYPE raft_{name} {kind}\nraft_{name} {value}\n");
+        // Writing to memory does not fail.
+        let _ = write!(
+            text,
+            "# HELP esker_raft_{name} {help}\n# TYPE esker_raft_{name} {kind}\nesker_raft_{name} {value}\n"
+        );
     }
 }
 

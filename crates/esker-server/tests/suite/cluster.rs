@@ -630,6 +630,26 @@ fn a_cluster_begins_with_data() {
     assert!(Server::start(cluster.configs.remove(&1).unwrap()).unwrap_err().to_string().contains("esker serve"));
 }
 
+/// The figures of `/metrics` that are not the engine's, as rows of a table.
+fn server_table(metrics: &str) -> Vec<String> {
+    let own = |line: &&str| ["esker_server_", "esker_raft_"].iter().any(|prefix| line.starts_with(prefix));
+    let row = |line: &str| {
+        let (name, help) = line.split_once(' ')?;
+        let kind = metrics.split_once(&format!("# TYPE {name} "))?.1.lines().next()?;
+        let (first, rest) = kind.split_at(1);
+        Some(format!("| `{name}` | {}{rest} | {help} |", first.to_uppercase()))
+    };
+    let rows = metrics.lines().filter_map(|line| line.strip_prefix("# HELP ")).filter(own).map(row);
+    rows.collect::<Option<_>>().expect("each has a name, a help and a type")
+}
+
+fn documented_server_table() -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../doc/metrics.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let own = |line: &&str| ["| `esker_server_", "| `esker_raft_"].iter().any(|start| line.starts_with(start));
+    page.lines().filter(own).map(str::to_string).collect()
+}
+
 #[test]
 fn a_node_without_a_cluster_says_so() {
     let mut cluster = Cluster::prepare(1, |cluster| cluster.election_ms = 200);
@@ -657,7 +677,8 @@ fn a_node_without_a_cluster_says_so() {
     assert_eq!(client.line(&format!("RAFT.INIT {}", cluster.member(1))), "+OK");
     assert!(page(&cluster, "/health/ready").contains(" 200 "));
     let metrics = page(&cluster, "/metrics");
-    assert!(metrics.contains("\nraft_leader 1\n") && metrics.contains("\nraft_voters 1\n"), "{metrics}");
+    assert!(metrics.contains("\nesker_raft_leader 1\n") && metrics.contains("\nesker_raft_voters 1\n"), "{metrics}");
+    assert_eq!(server_table(&metrics), documented_server_table());
     assert_eq!(client.line("SET a 1"), "+OK");
     assert!(client.line("RAFT.REMOVE 1").contains("only voter"));
     // The leader stays the leader.
