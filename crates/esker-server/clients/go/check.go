@@ -1,8 +1,12 @@
 // What go-redis does with a server: `go run . PORT`; or with a cluster: `go run . cluster PORT`, the port of any node.
+//
+// With TLS where ESKER_CLIENT_AUTHORITY names the certificate of the authority, and with the password ESKER_CLIENT_PASSWORD.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"reflect"
@@ -94,13 +98,21 @@ func main() {
 	ctx := context.Background()
 	address := "127.0.0.1:" + os.Args[len(os.Args)-1]
 	isCluster := os.Args[1] == "cluster"
+	var encryption *tls.Config
+	if authority := os.Getenv("ESKER_CLIENT_AUTHORITY"); authority != "" {
+		encryption = &tls.Config{RootCAs: x509.NewCertPool()}
+		encryption.RootCAs.AppendCertsFromPEM(value(os.ReadFile(authority)))
+	}
 	for _, protocol := range []int{2, 3} {
 		if isCluster {
 			r := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}, Protocol: protocol})
 			checkCluster(ctx, r)
 			r.Close()
 		} else {
-			r := redis.NewClient(&redis.Options{Addr: address, Protocol: protocol, ClientName: "check"})
+			r := redis.NewClient(&redis.Options{
+				Addr: address, Protocol: protocol, ClientName: "check", TLSConfig: encryption,
+				Password: os.Getenv("ESKER_CLIENT_PASSWORD"),
+			})
 			check(ctx, r)
 			r.Close()
 		}
@@ -108,6 +120,9 @@ func main() {
 	of := "a server"
 	if isCluster {
 		of = "a cluster"
+	}
+	if encryption != nil {
+		of += " with TLS"
 	}
 	fmt.Printf("go-redis %s: %d checks of %s in RESP2 and RESP3\n", redis.Version(), checked, of)
 }

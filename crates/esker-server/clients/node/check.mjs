@@ -1,6 +1,9 @@
 // What ioredis does with a server: `node check.mjs PORT`, where ioredis is installed.
+//
+// With TLS where ESKER_CLIENT_AUTHORITY names the certificate of the authority, and with the password ESKER_CLIENT_PASSWORD.
 import { createRequire } from "node:module";
 import { deepStrictEqual } from "node:assert";
+import { readFileSync } from "node:fs";
 
 const require = createRequire(process.env.ESKER_CLIENT_MODULES + "/package.json");
 const Redis = require("ioredis");
@@ -18,7 +21,9 @@ const refused = async (promise, text) => {
   if (!error?.message.includes(text)) throw new Error(`check ${checked}: not refused: ${text}`);
 };
 
-const redis = new Redis({ port, connectionName: "check" });
+const authority = process.env.ESKER_CLIENT_AUTHORITY;
+const tls = authority ? { ca: readFileSync(authority) } : undefined;
+const redis = new Redis({ port, connectionName: "check", password: process.env.ESKER_CLIENT_PASSWORD, tls });
 await redis.flushall();
 
 same(await redis.set("a", "1"), "OK");
@@ -64,4 +69,4 @@ same(await redis.client("GETNAME"), "check");
 
 redis.disconnect();
 other.disconnect();
-console.log(`ioredis ${version}: ${checked} checks`);
+console.log(`ioredis ${version}: ${checked} checks${tls ? ", with TLS" : ""}`);

@@ -1,5 +1,9 @@
-"""What redis-py does with a server: `python check.py PORT`."""
+"""What redis-py does with a server: `python check.py PORT`.
 
+With TLS where ESKER_CLIENT_AUTHORITY names the certificate of the authority, and with the password ESKER_CLIENT_PASSWORD.
+"""
+
+import os
 import sys
 import threading
 
@@ -121,12 +125,16 @@ def server(r):
     same(r.object("encoding", "a"), "int")
 
 
+authority = os.environ.get("ESKER_CLIENT_AUTHORITY")
+access = {"password": os.environ.get("ESKER_CLIENT_PASSWORD")}
+if authority:
+    access |= {"ssl": True, "ssl_ca_certs": authority}
 for protocol in (2, 3):
-    r = redis.Redis(port=port, protocol=protocol, decode_responses=True)
+    r = redis.Redis(port=port, protocol=protocol, decode_responses=True, **access)
     r.flushall()
     for part in (strings, collections, transactions, blocking, server):
         part(r)
     same(r.select(1), True)
     same(r.dbsize(), 0)
     r.close()
-print(f"redis-py {redis.__version__}: {checked} checks in RESP2 and RESP3")
+print(f"redis-py {redis.__version__}: {checked} checks in RESP2 and RESP3{', with TLS' if authority else ''}")
