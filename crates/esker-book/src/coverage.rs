@@ -40,7 +40,7 @@ const PYTHON: &str = "python/tests/test_documentation.py";
 const NODE: &str = "node/test/package.js";
 const GO: &str = "go/example_test.go";
 
-const RUNNERS: [Runner; 30] = [
+const RUNNERS: [Runner; 34] = [
     compared(SNIPPETS, "book::pages()", "doc/book/*", "rust"),
     each(BODIES, "/README.md", "crates/*/README.md", "rust"),
     each(BODIES, "doc/metrics.md", "doc/metrics.md", "rust"),
@@ -65,6 +65,10 @@ const RUNNERS: [Runner; 30] = [
     each(STEPS, "\"start-node\"", "doc/book/start-node.md", "sh"),
     each(STEPS, "\"start-go\"", "doc/book/start-go.md", "sh"),
     each(STEPS, "\"start-command\"", "doc/book/start-command.md", "sh"),
+    each(STEPS, "\"start-server\"", "doc/book/start-server.md", "sh"),
+    compared(STEPS, "\"start-server\"", "doc/book/start-server.md", "python"),
+    compared(STEPS, "\"start-server\"", "doc/book/start-server.md", "js"),
+    compared(STEPS, "\"start-server\"", "doc/book/start-server.md", "go"),
     each(STEPS, "\"moving-from-leveldb\"", "doc/book/moving-from-leveldb.md", "sh"),
     first("crates/esker/src/blob/tests.rs", "doc/format/blob.md", "doc/format/blob.md", "hex"),
     first("crates/esker/src/table/tests/page.rs", "doc/format/table.md", "doc/format/table.md", "hex"),
