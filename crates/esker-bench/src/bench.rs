@@ -1,6 +1,5 @@
 //! `esker bench`: the command line, the engines in turn, the outputs, the exit code.
 
-use crate::engine::{Description, EngineKind, registry};
 use crate::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, exit_code};
 use crate::flags::config::Config;
 use crate::flags::{Given, table};
@@ -16,6 +15,7 @@ use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
 use crate::workload::{self, BENCHMARKS};
 use clap::error::ErrorKind;
+use esker_engines::{Description, EngineKind, registry};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 //! can know: the engine reads the clock somewhere between the beginning and the end of the put. All
 //! entries live equally long, so a later put never shortens a life.
 
-use crate::engine::{EngineError, Result};
+use esker_engines::{EngineError, Result};
 use std::result::Result as StdResult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

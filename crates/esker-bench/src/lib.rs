@@ -1,15 +1,12 @@
-//! `esker bench`, `esker study` and `esker report`: engine adapters, workloads, statistics and
-//! reports.
+//! `esker bench`, `esker study` and `esker report`: workloads, statistics, judgements and reports.
 
 pub mod bench;
 mod directory;
-pub mod engine;
 mod exit;
 mod expiries;
 pub mod filled;
 pub mod flags;
 mod host;
-pub mod import;
 mod inserts;
 pub mod interrupt;
 pub mod judgement;
@@ -48,6 +45,6 @@ pub use study::study_main;
 pub use sweep::sweep_main;
 
 /// Every engine of this build: the registry's, the reference engine, and the bare device.
-pub fn all_kinds() -> Vec<engine::EngineKind> {
-    engine::registry::KINDS.into_iter().chain([reference::KIND, engine::device::KIND]).collect()
+pub fn all_kinds() -> Vec<esker_engines::EngineKind> {
+    esker_engines::registry::KINDS.into_iter().chain([reference::KIND, esker_engines::device::KIND]).collect()
 }

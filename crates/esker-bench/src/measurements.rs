@@ -1,10 +1,10 @@
 //! The rows of kept runs, found by what they are of. Lookups and judgements read runs through this
 //! and nothing else.
 
-use crate::engine::ENGINES;
 use crate::record::Record;
 use crate::sweep::fairness::{Violation, violations};
 use crate::sweep::grid::{Cell, StudyRun};
+use esker_engines::ENGINES;
 use std::collections::BTreeSet;
 
 /// One row of a run, with the cell it was made in.

@@ -2,7 +2,7 @@
 //! around them. The JSON lines of `--json` are these structs; the report, the CSV and the
 //! comparisons read nothing else.
 
-use crate::engine::{Counters, Durability, EngineOptions, Tree};
+use esker_engines::{Counters, Durability, EngineOptions, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Record {
     /// See [`SCHEMA_VERSION`].
     pub schema: u32,
-    /// The engine, one of [`crate::engine::ENGINES`].
+    /// The engine, one of [`esker_engines::ENGINES`].
     pub engine: String,
     /// Version and build of the engine.
     pub engine_version: String,

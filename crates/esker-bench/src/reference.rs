@@ -2,7 +2,7 @@
 //! The program is checked against it, and `--engine=reference` runs it. It keeps its data in the
 //! process, by directory, so that closing and opening finds them again.
 
-use crate::engine::*;
+use esker_engines::*;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 mod opening;
 
 use crate::directory::BenchDirectory;
-use crate::engine::{Counters, Description, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result};
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
@@ -22,6 +21,7 @@ use crate::verify::history::{History, Written};
 use crate::watch::Watch;
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
+use esker_engines::{Counters, Description, EngineError, EngineKind, EngineOptions, NO_TTL, Opened, Result};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.

@@ -7,11 +7,11 @@
 //! standard output := { count "\n" }            puts acknowledged so far; other lines are an engine's own
 //! ```
 
-use crate::engine::{EngineError, EngineKind, EngineOptions, Result, Session};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::process::{read_lines, when_input_ends};
 use crate::values::{ValueCursor, ValuePool};
+use esker_engines::{EngineError, EngineKind, EngineOptions, Result, Session};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -188,8 +188,8 @@ fn write(kinds: &[EngineKind]) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::WriteMode;
     use crate::reference;
+    use esker_engines::WriteMode;
 
     fn order(directory: &Path) -> Order {
         Order {

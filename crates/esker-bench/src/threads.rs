@@ -1,7 +1,6 @@
 //! Runs the client threads of one benchmark: they are made ready, start together, and are timed
 //! until the last has finished.
 
-use crate::engine::{EngineError, Opened, Result, Session};
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
@@ -14,6 +13,7 @@ use crate::times::Times;
 use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
+use esker_engines::{EngineError, Opened, Result, Session};
 use std::any::Any;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,5 @@
 //! One client thread of a benchmark: its part of the work, its random numbers, its buffers.
 
-use crate::engine::WriteMode;
 use crate::expiries::Expiries;
 use crate::filled::Filled;
 use crate::flags::config::{Config, MergeOperand};
@@ -10,6 +9,7 @@ use crate::meter::Meter;
 use crate::random::KeyRandom;
 use crate::values::ValueCursor;
 use crate::zipfian::Zipfian;
+use esker_engines::WriteMode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

@@ -140,7 +140,7 @@ fn all_cells_run_and_verify() {
     let base = tempfile::tempdir().unwrap();
     let run = base.path().join("run");
     let grid = GridArguments { run: Some(run.clone()), db: Some(base.path().join("db")), ..GridArguments::default() };
-    let kinds = [reference::KIND, esker_bench::engine::esker::KIND];
+    let kinds = [reference::KIND, esker_engines::esker::KIND];
     let mut out = Vec::new();
     let study = Planned::find("rmw").unwrap();
     let make = |engines: &[String]| {

@@ -2,9 +2,9 @@
 
 use super::Given;
 use super::table::{self, Use};
-use crate::engine::{Compression, ENGINES, EngineOptions, device};
 use crate::keys::MIN_KEY_SIZE;
 use crate::random::KeyGeneration;
+use esker_engines::{Compression, ENGINES, EngineOptions, device};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

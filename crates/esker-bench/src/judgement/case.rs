@@ -153,7 +153,7 @@ fn sentence(text: &str) -> String {
     if let Some(first) = text.get(..1) {
         // Names of engines stay as they are.
         let word = text.split([' ', ',', ':']).next().unwrap_or_default();
-        if !crate::engine::ENGINES.contains(&word)
+        if !esker_engines::ENGINES.contains(&word)
             && !crate::workload::BENCHMARKS.iter().any(|b| word.starts_with(b.name))
         {
             let first = first.to_uppercase();

@@ -5,9 +5,9 @@
 //! rate = "", or in the form of RocksDB's of 2013, whose micros/op are of wall time: " ", ops/sec, " ops/sec"
 //! ```
 
-use crate::engine::Counters;
 use crate::flags::config::{Config, RowForm};
 use crate::record::{Percentiles, Record};
+use esker_engines::Counters;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 

@@ -1,6 +1,6 @@
 //! The published data as they are in `data/published.json`.
 
-use crate::engine::ENGINES;
+use esker_engines::ENGINES;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -5,11 +5,11 @@
 //! today's. All other engines of the run stand beside them.
 
 use super::data::{DATA, PublishedRecord};
-use crate::engine::registry;
 use crate::measurements::{Measurements, Query, Row};
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, median};
 use crate::sweep::grid::StudyRun;
+use esker_engines::registry;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! How each engine is named and drawn. An engine keeps its colour, its dashes and its marker on the
 //! whole page, so that no plot depends on colour alone.
 
-use crate::engine::{ENGINES, registry};
 use crate::text::words;
+use esker_engines::{ENGINES, registry};
 
 /// Colours of the light page and of the dark page; each has a contrast of at least 4.5 to its
 /// background.

@@ -7,10 +7,10 @@
 
 use super::engine_style::{OURS, display_name, rank};
 use super::measured::{Key, Measured, SHORT, entry, row_name, short_load};
-use crate::engine::{Durability, ENGINES};
 use crate::record::Record;
 use crate::stats;
 use crate::text::words::{counted, some};
+use esker_engines::{Durability, ENGINES};
 use std::collections::BTreeMap;
 
 /// The engine that every ratio is also taken to.

@@ -2,11 +2,11 @@
 
 use super::blocks::{Bar, Whose};
 use super::engine_style::{display_name, rank};
-use crate::engine::Durability;
 use crate::record::Record;
 use crate::stats;
 use crate::text::number;
 use crate::workload;
+use esker_engines::Durability;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 

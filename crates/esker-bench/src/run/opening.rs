@@ -2,13 +2,13 @@
 //! killed.
 
 use super::Runner;
-use crate::engine::{EngineError, Result};
 use crate::flags::config::Config;
 use crate::process::Consumption;
 use crate::survivors::{self, Order};
 use crate::threads::{Crew, CrewResult};
 use crate::times::{Times, new_histogram};
 use crate::workload::crash;
+use esker_engines::{EngineError, Result};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,6 @@
 //! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal
 //! durability, memory and compression.
 
-use crate::engine::registry;
 use crate::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::flags::config::{engine_names, library};
 use crate::host;
@@ -14,6 +13,7 @@ use crate::sweep::plan::Wanted;
 use crate::sweep::scoreboard as rows;
 use crate::sweep::task::{Budget, Step};
 use crate::workload;
+use esker_engines::registry;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

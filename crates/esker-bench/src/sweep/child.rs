@@ -8,11 +8,11 @@
 //! ```
 
 use super::task::{Event, Sink, Surroundings, Task};
-use crate::engine::EngineKind;
 use crate::exit::{EXIT_OK, EXIT_USAGE};
 use crate::interrupt::Interrupt;
 use crate::process::{read_lines, when_input_ends};
 use crate::progress::Display;
+use esker_engines::EngineKind;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The memory that each engine of a study gets: the same for all, divided as its documentation
 //! recommends.
 
-use crate::engine::{EngineKind, EngineOptions, registry};
+use esker_engines::{EngineKind, EngineOptions, registry};
 
 /// What a task writes, as far as the division of memory is concerned; in the order in which engines
 /// tell theirs.
@@ -41,7 +41,7 @@ pub fn set_memory(options: &mut EngineOptions, engine: &str, work: Work, total: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ENGINES;
+    use esker_engines::ENGINES;
 
     const WORK: [Work; 3] = [Work::Entries, Work::Counters, Work::LargeValues];
 

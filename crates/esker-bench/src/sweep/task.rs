@@ -2,7 +2,6 @@
 //! in this process or, as JSON, in another.
 
 use super::memory::{self, LARGE_VALUE_BYTES, Work};
-use crate::engine::EngineKind;
 use crate::flags::Given;
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
@@ -12,6 +11,7 @@ use crate::record::{Host, Record, Verification};
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
 use crate::workload;
+use esker_engines::EngineKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

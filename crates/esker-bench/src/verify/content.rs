@@ -7,9 +7,9 @@
 //! ```
 
 use super::scan::every_entry;
-use crate::engine::{Engine, Result, Session};
 use crate::interrupt::Interrupt;
 use crate::record::Verification;
+use esker_engines::{Engine, Result, Session};
 use std::collections::BinaryHeap;
 use twox_hash::XxHash3_128;
 

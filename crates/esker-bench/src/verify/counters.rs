@@ -5,7 +5,7 @@ use super::differences::{Checked, Checking, Differences};
 use super::history::{Written, keys_of};
 use super::parts::{on_each, part_size, zeros};
 use super::scan::every_entry;
-use crate::engine::Result;
+use esker_engines::Result;
 
 /// Compares every counter; `None` if interrupted.
 pub fn check(checking: &Checking<'_>) -> Result<Option<Checked>> {

@@ -1,10 +1,10 @@
 //! What a comparison of a database with what it must hold is given, and what it has shown.
 
 use super::history::Written;
-use crate::engine::Engine;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::values::ValuePool;
+use esker_engines::Engine;
 
 /// What a check needs.
 #[derive(Clone, Copy)]

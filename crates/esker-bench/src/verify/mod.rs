@@ -10,9 +10,9 @@ mod parts;
 mod scan;
 mod updates;
 
-use crate::engine::Result;
 use crate::workload::Check;
 use differences::{Checked, Checking};
+use esker_engines::Result;
 
 impl Checking<'_> {
     /// Compares the database with what was written; `None` if interrupted.

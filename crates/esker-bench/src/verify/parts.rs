@@ -3,7 +3,7 @@
 //! memory it leads to, so drawing it on every processor is cheaper than handing it over, and no
 //! processor ever touches another's counters.
 
-use crate::engine::{EngineError, Result};
+use esker_engines::{EngineError, Result};
 use std::thread;
 
 /// Bytes that a check takes for each key, at most.

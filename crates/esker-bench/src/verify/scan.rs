@@ -1,7 +1,7 @@
 //! One look at every entry.
 
-use crate::engine::{Result, Session};
 use crate::interrupt::Interrupt;
+use esker_engines::{Result, Session};
 
 const INTERRUPT_EVERY: u64 = 1 << 14;
 

@@ -6,7 +6,7 @@ use super::differences::{Checked, Checking, Differences};
 use super::history::{Written, keys_of};
 use super::parts::{on_each, part_size, zeros};
 use super::scan::every_entry;
-use crate::engine::Result;
+use esker_engines::Result;
 use twox_hash::XxHash3_128;
 
 /// Compares every key and value; `None` if interrupted.

@@ -5,9 +5,9 @@
 //! The keys lie behind those of the loads (`num`, `num + 1`, ...), each put once, in an order that
 //! looks random.
 
-use crate::engine::{Durability, EngineError, Result, Session};
 use crate::shuffle::Shuffle;
 use crate::worker::Worker;
+use esker_engines::{Durability, EngineError, Result, Session};
 
 /// Entries that are looked for, spread over all.
 const SAMPLE: u64 = 1000;

@@ -3,9 +3,9 @@
 //! checked: no entry that had expired before it began, and every one that lives on.
 
 use super::mixed::until_readers_end;
-use crate::engine::{EngineError, Result, Session};
 use crate::expiries::{Seen, now_ms};
 use crate::worker::Worker;
+use esker_engines::{EngineError, Result, Session};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Loads, overwrites and deletions. The bytes of a deletion are not counted, as in db_bench.
 
-use crate::engine::{Operation, Result, Session};
 use crate::shuffle::Shuffle;
 use crate::worker::Worker;
+use esker_engines::{Operation, Result, Session};
 
 /// Puts keys 0, 1, ...
 pub fn sequential(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {

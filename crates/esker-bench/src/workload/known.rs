@@ -1,10 +1,10 @@
 //! Lookups of which it is known beforehand whether they find something, so that hits and misses can
 //! be timed apart.
 
-use crate::engine::{EngineError, Result, Session};
 use crate::filled::Filled;
 use crate::flags::config::Config;
 use crate::worker::{Job, Worker};
+use esker_engines::{EngineError, Result, Session};
 
 /// The most keys that are remembered, one bit each.
 const MOST_KEYS: u64 = 1 << 33;

@@ -1,10 +1,10 @@
 //! Benchmarks that do more than one kind of operation, and the one that does none.
 
 use super::update_merge::one_operand;
-use crate::engine::{Result, Session};
 use crate::flags::config::MergeOperand;
 use crate::pace::Pace;
 use crate::worker::Worker;
+use esker_engines::{Result, Session};
 use std::hint::black_box;
 
 /// Puts random keys until the reading threads are done, at the job's rate if it has one.

@@ -14,9 +14,9 @@ mod ycsb;
 
 pub(crate) use update_merge::one_operand;
 
-use crate::engine::{Result, Session};
 use crate::flags::config::{Config, MergeOperand};
 use crate::worker::{Job, Worker};
+use esker_engines::{Result, Session};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -2,9 +2,9 @@
 //! because it does not know what others have taken. What was deleted lies before the head and has
 //! to be stepped over until the engine has cleared it away.
 
-use crate::engine::{EngineError, Result, Session};
 use crate::keys::KeyBuffer;
 use crate::worker::Worker;
+use esker_engines::{EngineError, Result, Session};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Lookups of single keys. Their bytes are not counted, as in db_bench.
 
-use crate::engine::{Result, Session};
 use crate::worker::Worker;
+use esker_engines::{Result, Session};
 
 /// Gets random keys and reports how many were there.
 pub fn random(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {

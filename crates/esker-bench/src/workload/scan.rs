@@ -1,7 +1,7 @@
 //! Iteration.
 
-use crate::engine::{Iteration, Result, Session};
 use crate::worker::Worker;
+use esker_engines::{Iteration, Result, Session};
 use std::hint::black_box;
 
 /// Entries of a short scan.

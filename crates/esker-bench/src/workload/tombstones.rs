@@ -1,8 +1,8 @@
 //! Prefixes of which most entries were deleted: a scan of one must step over what is left of the
 //! deleted ones.
 
-use crate::engine::{EngineError, Result, Session};
 use crate::worker::Worker;
+use esker_engines::{EngineError, Result, Session};
 use std::hint::black_box;
 
 /// Consecutive keys with a prefix in common: all but the last two digits.

@@ -1,8 +1,8 @@
 //! The two ways to count: read, then write; or merge without reading.
 
-use crate::engine::{Result, Session};
 use crate::flags::config::MergeOperand;
 use crate::worker::Worker;
+use esker_engines::{Result, Session};
 
 /// Gets a random key, then puts the same key. Bytes of both count.
 pub fn update(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {

@@ -9,8 +9,8 @@
 //! that, so both may follow on one load; running one again writes the same keys again.
 
 use super::scan::bytes_here;
-use crate::engine::{EngineError, Result, Session};
 use crate::worker::Worker;
+use esker_engines::{EngineError, Result, Session};
 use std::fmt::Write;
 
 /// The most entries of a scan; the number is drawn uniformly from 1 on.

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::bench::bench_with;
-use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::record::Record;
 use esker_bench::reference;
+use esker_engines::{EngineError, EngineKind};
 use std::path::Path;
 
 struct Ran {
@@ -132,7 +132,7 @@ fn merges_count_every_operation() {
     let flags = "--num=1000 --merge_keys=1 --reads=0 --value_size=8 --merge_operator=uint64add --merge_operand=one";
     let ran = run(db.path(), &format!("{flags} --benchmarks=mergerandom --writes=700 --keygen=rocksdb"));
     assert_eq!(ran.code, 0);
-    let options = esker_bench::engine::EngineOptions::default();
+    let options = esker_engines::EngineOptions::default();
     let engine = (reference::KIND.open)(&db.path().join("reference/db"), &options, None).unwrap();
     let mut value = Vec::new();
     assert!(engine.session().unwrap().get(b"0000000000000000", &mut value).unwrap());

@@ -88,7 +88,7 @@ fn an_interrupt_ends_the_childs_input() {
 #[test]
 fn events_are_about_the_records_before() {
     let mut records = Vec::new();
-    let load = Record { durability: Some(esker_bench::engine::Durability::Process), ..Record::default() };
+    let load = Record { durability: Some(esker_engines::Durability::Process), ..Record::default() };
     for record in [load, Record::default()] {
         assert_eq!(collect(Event::Row(Box::new(record)), &mut records), None);
     }

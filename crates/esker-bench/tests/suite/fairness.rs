@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{Compression, Durability, EngineOptions};
 use esker_bench::record::{Host, Record, Verification};
 use esker_bench::sweep::fairness::{Violation, violations};
 use esker_bench::sweep::grid::{Cell, Finished};
 use esker_bench::sweep::task::{Step, Task};
+use esker_engines::{Compression, Durability, EngineOptions};
 
 const ENGINES: [&str; 3] = ["esker", "leveldb", "rocksdb"];
 

@@ -12,9 +12,9 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::bench::bench_with;
-use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
+use esker_engines::registry;
 
 /// Runs the benchmarks and returns what each row says was found; `None` if the engine's library is
 /// missing.

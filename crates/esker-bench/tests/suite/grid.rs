@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
 use esker_bench::sweep::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
 use esker_bench::sweep::task::{Step, Task};
+use esker_engines::{EngineError, EngineKind};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{ENGINES, registry};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::record::{Host, Record};
 use esker_bench::study::planned::Planned;
 use esker_bench::sweep::grid::{self, Cell, Execution, Plan};
+use esker_engines::{ENGINES, registry};
 use std::collections::BTreeSet;
 use std::path::Path;
 

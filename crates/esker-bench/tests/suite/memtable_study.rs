@@ -6,13 +6,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::registry::{self, KINDS};
 use esker_bench::filled::Filled;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::random::{KeyGeneration, KeyRandom};
 use esker_bench::record::{Host, Record};
 use esker_bench::study::planned::Planned;
 use esker_bench::sweep::grid::{self, Cell, Execution, Plan};
+use esker_engines::registry::{self, KINDS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

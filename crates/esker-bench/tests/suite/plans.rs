@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::ENGINES;
 use esker_bench::study::planned::Planned;
+use esker_engines::ENGINES;
 
 #[test]
 fn every_study_can_be_planned() {

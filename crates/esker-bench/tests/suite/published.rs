@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{Counters, ENGINES};
 use esker_bench::flags::Given;
 use esker_bench::published;
 use esker_bench::record::{Host, Record};
 use esker_bench::study::planned::Planned;
 use esker_bench::sweep::grid::{Finished, Plan, SCHEMA, StudyRun};
+use esker_engines::{Counters, ENGINES};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;

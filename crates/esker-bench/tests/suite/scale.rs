@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use clap::Parser;
-use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::study::scale::{Arguments, main};
 use esker_bench::sweep::grid::Execution;
+use esker_engines::registry;
 use std::path::Path;
 
 #[derive(Parser)]

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use clap::Parser;
-use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
 use esker_bench::study::scoreboard::{Arguments, main};
 use esker_bench::sweep::grid::{Execution, RunDirectory};
+use esker_engines::{EngineError, EngineKind};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};

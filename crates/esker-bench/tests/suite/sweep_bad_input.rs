@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{
-    Engine, EngineError, EngineKind, Iteration, Opened, Result as EngineResult, Session, WriteMode,
-};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
 use esker_bench::sweep::grid::{Execution, RunDirectory};
 use esker_bench::sweep::sweep_with;
+use esker_engines::{Engine, EngineError, EngineKind, Iteration, Opened, Result as EngineResult, Session, WriteMode};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -112,7 +110,7 @@ fn a_full_file_system_ends_a_cell_and_not_the_run() {
         eprintln!("skipped: a file system cannot be mounted here");
         return;
     }
-    let kinds = esker_bench::engine::registry::KINDS;
+    let kinds = esker_engines::registry::KINDS;
     let (code, out) = sweep(base.path(), &file("\"esker\"", "100, 900_000, 200"), &[], &kinds);
     let unmounted = std::process::Command::new("umount").arg("-l").arg(&db).status();
     assert!(unmounted.unwrap().success());

@@ -4,15 +4,15 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::bench::bench_with;
-use esker_bench::engine::{
-    Engine, EngineKind, EngineOptions, Iteration, Opened, Operation, Result, Session, WriteMode, registry,
-};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::record::{Record, Verification};
 use esker_bench::reference;
 use esker_bench::sweep::task::{Step, Surroundings, Task, collect};
 use esker_bench::verify::content::verify;
+use esker_engines::{
+    Engine, EngineKind, EngineOptions, Iteration, Opened, Operation, Result, Session, WriteMode, registry,
+};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 

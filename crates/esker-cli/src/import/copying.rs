@@ -5,7 +5,7 @@ use super::source_error::refused;
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use esker::{Batch, Db, Keyspace, WriteOptions, escape_key};
-use esker_bench::import::Source;
+use esker_engines::import::Source;
 
 /// Bounds the memory of a batch, and what an interruption costs.
 const LARGEST_BATCH_PAIRS: usize = 1000;

@@ -4,7 +4,7 @@ use super::{Import, copying, marker, source_error, verifying};
 use crate::failure::Failure;
 use crate::{open, output};
 use esker::Db;
-use esker_bench::import::{Place, Source};
+use esker_engines::import::{Place, Source};
 use std::time::Instant;
 
 /// How an import ended.
@@ -21,7 +21,7 @@ impl Import {
         let started = Instant::now();
         marker::refuse_markers(&self.keyspace)?;
         // Before the database is created: a wrong path leaves nothing behind.
-        let mut source = esker_bench::import::open(&self.from, &self.place()).map_err(source_error::refused)?;
+        let mut source = esker_engines::import::open(&self.from, &self.place()).map_err(source_error::refused)?;
         let db = open::or_create(&self.database.db)?;
         let end = self.import(&db, source.as_mut());
         let closed = db.close();

@@ -1,7 +1,7 @@
 //! What the source of an import says when it refuses something.
 
 use crate::failure::Failure;
-use esker_bench::engine::EngineError;
+use esker_engines::EngineError;
 
 /// The failure of the command; the text begins with the name of the engine.
 pub fn refused(error: EngineError) -> Failure {

@@ -5,7 +5,7 @@ use super::source_error::refused;
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use esker::{Comparator, Keyspace, ReverseBytewise};
-use esker_bench::import::Source;
+use esker_engines::import::Source;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 

@@ -15,7 +15,6 @@
 
 use super::data::{CLAIMS, Claim};
 use super::value::{Found, Value, call};
-use crate::engine::ENGINES;
 use crate::judgement::case::{Case, common_size, micros};
 use crate::judgement::role::Role;
 use crate::judgement::verdict::Verdict;
@@ -23,6 +22,7 @@ use crate::published::{DATA, GRID_MIB};
 use crate::record::Record;
 use crate::stats::median;
 use crate::sweep::plan::expression::{self, Apply, evaluate_in};
+use esker_engines::ENGINES;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 

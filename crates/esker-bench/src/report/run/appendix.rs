@@ -1,7 +1,6 @@
 //! The end of the report: what was requested of the engines, what they say they run with, the
 //! machine, and the flags.
 
-use crate::engine::{Compression, EngineOptions};
 use crate::record::{Host, Record, Run};
 use crate::report::blocks::{Block, Column, Definition, Field, Line, Table};
 use crate::report::engine_style::display_name;
@@ -9,6 +8,7 @@ use crate::report::groups::Groups;
 use crate::report::measured::{distinct, entry, row_name};
 use crate::text::number;
 use crate::text::words::some;
+use esker_engines::{Compression, EngineOptions};
 
 /// What was requested of every engine, and what each says of itself.
 pub fn settings(run: &Run, groups: &Groups) -> Vec<Block> {

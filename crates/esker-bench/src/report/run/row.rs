@@ -1,6 +1,5 @@
 //! One part of the report: everything about one row and thread count.
 
-use crate::engine::Counters;
 use crate::record::Record;
 use crate::report::blocks::{Bar, Block, Chart, Field, Line, Look, Plot, Section, Table, TableOf, Whose};
 use crate::report::curves;
@@ -9,6 +8,7 @@ use crate::report::groups::{Group, Groups, durability_name};
 use crate::report::measured::{Measured, entry};
 use crate::text::number;
 use crate::text::words::counted;
+use esker_engines::Counters;
 
 /// The address of the part of group `index`.
 pub fn anchor(index: usize) -> String {

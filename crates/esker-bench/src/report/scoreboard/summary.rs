@@ -73,7 +73,7 @@ pub struct Line {
     #[serde(default)]
     pub writer_wanted_per_sec: Option<f64>,
     /// Durability of the writes, where the row writes.
-    pub durability: Option<crate::engine::Durability>,
+    pub durability: Option<esker_engines::Durability>,
     /// The message of the last repetition.
     pub message: String,
     /// The load that ended early, if one did: the row was measured on fewer entries.

@@ -133,8 +133,8 @@ pub fn comma_separated(lines: &[Line]) -> String {
 mod tests {
     use super::super::summary::{groups, means, summarize};
     use super::*;
-    use crate::engine::Durability;
     use crate::record::{Percentiles, Record};
+    use esker_engines::Durability;
 
     fn record(engine: &str, row: &str, micros: f64) -> Record {
         Record {

@@ -1,9 +1,9 @@
 //! The rules about single settings and counts.
 
 use super::violation::{Member, Violation};
-use crate::engine::{Compression, Durability, registry};
 use crate::record::Record;
 use crate::workload::{self, Body};
+use esker_engines::{Compression, Durability, registry};
 
 pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
     durability(group, found);

@@ -3,10 +3,10 @@
 use super::cell::Plan;
 use super::directory::RunDirectory;
 use super::execute::{Ending, Execution, execute};
-use crate::engine::{EngineKind, registry};
 use crate::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, exit_code};
 use crate::flags::config::{engine_names, library};
 use crate::output::{complain, say};
+use esker_engines::{EngineKind, registry};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;

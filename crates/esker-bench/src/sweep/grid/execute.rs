@@ -3,7 +3,6 @@
 use super::cell::{Cell, Finished, Plan, SCHEMA};
 use super::directory::RunDirectory;
 use crate::directory::BenchDirectory;
-use crate::engine::EngineKind;
 use crate::flags::config::default_directory;
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -11,6 +10,7 @@ use crate::progress::Display;
 use crate::record::{Host, Record};
 use crate::sweep::child::Place;
 use crate::sweep::task::{Ended, Surroundings, collect};
+use esker_engines::EngineKind;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -6,10 +6,10 @@ use super::file::{AxisTable, AxisValue, EngineTable, ExperimentTable, Numbers, P
 use super::problem::Problem;
 use super::step::Steps;
 use super::values::{Values, find_flag, set_flags, value};
-use crate::engine::device;
 use crate::flags::table::Flag;
 use crate::sweep::grid::{Cell, Plan};
 use crate::sweep::task::Task;
+use esker_engines::device;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -2,12 +2,12 @@
 
 use super::of;
 use super::synthetic::{self, World};
-use esker_bench::engine::Durability;
 use esker_bench::judgement::Verdict::{Held, NotMeasured};
 use esker_bench::judgement::judge;
 use esker_bench::published;
 use esker_bench::record::Verification;
 use esker_bench::sweep::grid::{Finished, StudyRun};
+use esker_engines::Durability;
 
 /// The study with the cells that updated changed.
 fn with_updates(change: impl Fn(&mut Finished, usize)) -> StudyRun {

@@ -108,7 +108,7 @@ fn in_the_flat_world_only_what_is_claimed_to_be_flat_holds() {
 
 #[test]
 fn without_runs_nothing_is_held_and_nothing_is_missing() {
-    let engines: Vec<String> = esker_bench::engine::ENGINES.map(String::from).to_vec();
+    let engines: Vec<String> = esker_engines::ENGINES.map(String::from).to_vec();
     let judgements = judge_engines(&[], &engines);
     assert_eq!(judgements.len(), 34 * engines.len());
     for judged in &judgements {

@@ -6,9 +6,9 @@
 pub mod markup;
 pub mod synthetic;
 
-use esker_bench::engine::ENGINES;
 use esker_bench::record::{Record, Run};
 use esker_bench::report::{render_html, write_html};
+use esker_engines::ENGINES;
 use markup::{check, text};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Made-up runs for the tests of the report; the figures mean nothing.
 
-use esker_bench::engine::{Counters, Durability, ENGINES};
 use esker_bench::record::{Host, Percentiles, Record, Run, SCHEMA_VERSION};
+use esker_engines::{Counters, Durability, ENGINES};
 
 /// Rows with the microseconds per operation of Esker, the class of writes, and whether keys are
 /// looked up.

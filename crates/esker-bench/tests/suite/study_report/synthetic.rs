@@ -1,8 +1,8 @@
 //! Made-up runs of every study; the figures mean nothing.
 
-use esker_bench::engine::{Durability, ENGINES};
 use esker_bench::record::{Host, Percentiles, Record, SCHEMA_VERSION};
 use esker_bench::sweep::grid::{Cell, Finished, StudyRun};
+use esker_engines::{Durability, ENGINES};
 
 pub const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
 

@@ -1,9 +1,9 @@
 //! The reference engine with something wrong with it: what the benchmarks check must be seen to
 //! fail.
 
-use esker_bench::engine::{Engine, EngineKind, EngineOptions, Iteration, Opened, Result, Session, WriteMode};
 use esker_bench::process::Consumption;
 use esker_bench::reference;
+use esker_engines::{Engine, EngineKind, EngineOptions, Iteration, Opened, Result, Session, WriteMode};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,11 +10,11 @@ mod study;
 
 use altered::Wrong;
 use esker_bench::bench::bench_with;
-use esker_bench::engine::{EngineKind, EngineOptions, registry};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::record::Record;
 use esker_bench::reference;
+use esker_engines::{EngineKind, EngineOptions, registry};
 use std::path::Path;
 
 /// Runs `esker bench` on one engine: its exit code, and its rows.

@@ -2,12 +2,12 @@
 
 use super::altered::{self, LOOKUPS, Moment, SLOW, Wrong};
 use super::{present, run};
-use esker_bench::engine::{EngineKind, registry};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::process::Consumption;
 use esker_bench::progress::Display;
 use esker_bench::reference;
 use esker_bench::sweep::task::{Step, Surroundings, Task, collect};
+use esker_engines::{EngineKind, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};

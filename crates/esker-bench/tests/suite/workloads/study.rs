@@ -1,11 +1,11 @@
 //! The study, tiny and in this process.
 
-use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::study::planned::Planned;
 use esker_bench::sweep::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use esker_bench::sweep::task::Task;
 use esker_bench::workload;
+use esker_engines::registry;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Databases of other engines, written by the engines themselves.
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{EngineOptions, Operation, WriteMode, registry};
+use esker_engines::{EngineOptions, Operation, WriteMode, registry};
 use std::path::{Path, PathBuf};
 
 /// The engines, and the file of a database below its directory.

@@ -1,12 +1,12 @@
 //! Any study: for each experiment a chart per row over the variables, and a table with everything
 //! that was taken.
 
-use crate::engine::Tree;
 use crate::record::Record;
 use crate::report::blocks::{Bar, Block, Chart, Field, Line, Look, Section, Table, TableOf, Whose};
 use crate::report::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
 use crate::stats;
 use crate::text::number;
+use esker_engines::Tree;
 use std::collections::BTreeSet;
 
 /// A chart with more bars than this tells nothing that the table does not tell better.

@@ -1,9 +1,9 @@
 //! fjall.
 
 use super::source::{Place, Source, Take, choose, not_a_database, read};
-use crate::engine::Result;
-use crate::engine::fjall::{Frozen, NAME, failed};
-use crate::engine::two_way::TwoWay;
+use crate::Result;
+use crate::fjall::{Frozen, NAME, failed};
+use crate::two_way::TwoWay;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
 pub fn open(place: &Place) -> Result<Box<dyn Source>> {

@@ -1,8 +1,8 @@
 //! LMDB: opened for reading only.
 
 use super::source::{Place, Source, Take, choose, not_a_database, read};
-use crate::engine::lmdb::{NAME, failed, iterate, open_for_reading};
-use crate::engine::{EngineError, Result};
+use crate::lmdb::{NAME, failed, iterate, open_for_reading};
+use crate::{EngineError, Result};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, WithoutTls};
 

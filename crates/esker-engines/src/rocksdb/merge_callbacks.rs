@@ -5,8 +5,8 @@
 //! are only built from what RocksDB passes, and appending cannot fail short of exhausted memory.
 
 use super::ffi::{self, Api};
-use crate::engine::dynamic::bytes;
-use crate::engine::merge::MergeOperator;
+use crate::dynamic::bytes;
+use crate::merge::MergeOperator;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 

@@ -1,9 +1,9 @@
 //! redb: opened for reading only; tables whose keys and values are byte slices.
 
 use super::source::{Place, Source, Take, choose, not_a_database, read};
-use crate::engine::redb::{NAME, ReadTable, failed};
-use crate::engine::two_way::TwoWay;
-use crate::engine::{EngineError, Result};
+use crate::redb::{NAME, ReadTable, failed};
+use crate::two_way::TwoWay;
+use crate::{EngineError, Result};
 use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTableMetadata, TableDefinition, TableHandle};
 
 pub fn open(place: &Place) -> Result<Box<dyn Source>> {

@@ -1,7 +1,7 @@
 //! Sources of an import that have several tables, or columns and keys of other types.
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::import::{Place, open};
+use esker_engines::import::{Place, open};
 use std::path::Path;
 
 fn place(path: &Path, table: Option<&str>) -> Place {
@@ -98,7 +98,7 @@ fn fjall_has_keyspaces_and_a_missing_one_is_not_created() {
 #[test]
 fn lmdb_has_named_databases_beside_an_unnamed_one() {
     let scratch = tempfile::tempdir().unwrap();
-    let source = esker_bench::engine::registry::find("lmdb").unwrap();
+    let source = esker_engines::registry::find("lmdb").unwrap();
     let engine = (source.open)(scratch.path(), &Default::default(), None).unwrap();
     {
         let mut session = engine.session().unwrap();

@@ -2,8 +2,8 @@
 //! RocksDB's began as a copy of it: what both have under the same name, but for its beginning, is
 //! [`Base`].
 
-use crate::engine::counting::{Compare, Name, Release};
-use crate::engine::dynamic::{LibrarySpec, c_api};
+use crate::counting::{Compare, Name, Release};
+use crate::dynamic::{LibrarySpec, c_api};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 

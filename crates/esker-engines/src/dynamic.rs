@@ -205,7 +205,7 @@ macro_rules! c_api {
             }
         }
 
-        impl $crate::engine::dynamic::CApi for $name {
+        impl $crate::dynamic::CApi for $name {
             fn from_library(library: &libloading::Library) -> std::result::Result<Self, String> {
                 $name::find(library, "")
             }

@@ -3,10 +3,10 @@
 
 use super::blocks::BlocksSearched;
 use super::ffi::{self, Api};
-use crate::engine::dynamic::{Loaded, bytes};
-use crate::engine::leveldb::client::{Client, Handle};
-use crate::engine::merge::{MergeOperator, no_operator};
-use crate::engine::{Iteration, Operation, Result, Session, WriteMode};
+use crate::dynamic::{Loaded, bytes};
+use crate::leveldb::client::{Client, Handle};
+use crate::merge::{MergeOperator, no_operator};
+use crate::{Iteration, Operation, Result, Session, WriteMode};
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,10 +6,11 @@
 //! sessions with a lock: that is what its users have.
 
 mod counting;
-pub(crate) mod device;
+pub mod device;
 pub(crate) mod dynamic;
 pub mod esker;
 pub(crate) mod fjall;
+pub mod import;
 mod kyoto;
 mod leveldb;
 pub(crate) mod lmdb;

@@ -1,6 +1,6 @@
 //! What a source is, and what all sources say in the same words.
 
-use crate::engine::{EngineError, Iteration, Result};
+use crate::{EngineError, Iteration, Result};
 use std::path::{Path, PathBuf};
 
 /// Where the pairs are.

@@ -1,7 +1,7 @@
 //! The part of Kyoto Cabinet's C interface (`kclangc.h`) that the adapter uses.
 
-use crate::engine::dynamic::{LibrarySpec, c_api};
-use crate::engine::leveldb::ffi::opaque;
+use crate::dynamic::{LibrarySpec, c_api};
+use crate::leveldb::ffi::opaque;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 

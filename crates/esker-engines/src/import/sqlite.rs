@@ -2,7 +2,7 @@
 //! bytes: text as UTF-8, numbers as decimal text.
 
 use super::source::{Place, Source, Take, choose, not_a_database};
-use crate::engine::{EngineError, Result};
+use crate::{EngineError, Result};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, params};
 

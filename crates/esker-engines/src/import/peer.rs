@@ -2,8 +2,8 @@
 //! nothing: they replay their log and may compact, as when their own program opens them.
 
 use super::source::{Place, Source, Take, not_a_database, read, refuse_table};
-use crate::engine::dynamic::library_option;
-use crate::engine::{EngineError, EngineOptions, Opened, Result, registry};
+use crate::dynamic::library_option;
+use crate::{EngineError, EngineOptions, Opened, Result, registry};
 use std::path::Path;
 
 /// What RocksDB keeps beside its tables, and LevelDB does not.

@@ -8,7 +8,7 @@
 //!       | others
 //! ```
 
-use crate::engine::Counters;
+use crate::Counters;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! [`EngineOptions`] in RocksDB's terms.
 
 use super::ffi::{self, Api};
-use crate::engine::settings::{Settings, number, switch};
-use crate::engine::{Compression, Durability, EngineError, EngineOptions, Result};
+use crate::settings::{Settings, number, switch};
+use crate::{Compression, Durability, EngineError, EngineOptions, Result};
 
 /// RocksDB takes no less, and says nothing.
 const LEAST_WRITE_BUFFER_BYTES: usize = 64 << 10;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use esker_bench::engine::{
+use esker_engines::{
     Compression, Durability, Engine, EngineKind, EngineOptions, Iteration, Opened, Operation, Session, WriteMode,
     registry,
 };

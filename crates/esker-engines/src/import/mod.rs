@@ -8,7 +8,7 @@ mod redb;
 mod source;
 mod sqlite;
 
-use crate::engine::{EngineError, Result};
+use crate::{EngineError, Result};
 pub use source::{Place, Source, Take};
 
 /// The engines that can be imported from, by the names of the registry.

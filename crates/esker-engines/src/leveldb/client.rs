@@ -2,10 +2,10 @@
 //! is a database, `Client` one thread's part of it, `Walk` its iterator.
 
 use super::ffi::{self, Base};
-use crate::engine::counting::{self, Comparisons};
-use crate::engine::dynamic::{bytes, c_path, take_string};
-use crate::engine::settings::switch;
-use crate::engine::{EngineError, EngineOptions, Iteration, Result, Tree};
+use crate::counting::{self, Comparisons};
+use crate::dynamic::{bytes, c_path, take_string};
+use crate::settings::switch;
+use crate::{EngineError, EngineOptions, Iteration, Result, Tree};
 use std::ffi::{CString, c_char};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -13,11 +13,11 @@ use std::ptr;
 
 /// An open database, of LevelDB or of RocksDB. `db` and `comparator` are null or live, `options`
 /// live.
-pub(in crate::engine) struct Handle {
+pub(crate) struct Handle {
     name: &'static str,
-    pub(in crate::engine) api: &'static Base,
-    pub(in crate::engine) db: *mut ffi::Db,
-    pub(in crate::engine) options: *mut ffi::DbOptions,
+    pub(crate) api: &'static Base,
+    pub(crate) db: *mut ffi::Db,
+    pub(crate) options: *mut ffi::DbOptions,
     comparator: *mut ffi::Comparator,
     /// What the comparator counts into.
     comparisons: Option<Box<Comparisons>>,
@@ -32,7 +32,7 @@ unsafe impl Sync for Handle {}
 impl Handle {
     /// Options for a database that is created if it is missing, and compares through a function
     /// that counts if that was requested; not open yet.
-    pub(in crate::engine) fn new(name: &'static str, api: &'static Base, options: &EngineOptions) -> Result<Handle> {
+    pub(crate) fn new(name: &'static str, api: &'static Base, options: &EngineOptions) -> Result<Handle> {
         let counts = switch(options, "comparisons")?.unwrap_or(false);
         let comparisons = counts.then(Comparisons::new);
         let (release, compare, name_of) = (counting::release, counting::compare, counting::name);
@@ -51,12 +51,12 @@ impl Handle {
     }
 
     /// What compares keys, for the report.
-    pub(in crate::engine) fn comparator(&self) -> &'static str {
+    pub(crate) fn comparator(&self) -> &'static str {
         if self.comparisons.is_some() { "counting" } else { "built in" }
     }
 
     /// Opens it as the options say.
-    pub(in crate::engine) fn open(&mut self, directory: &Path) -> Result<()> {
+    pub(crate) fn open(&mut self, directory: &Path) -> Result<()> {
         let path = c_path(self.name, directory)?;
         let mut error = ptr::null_mut();
         // SAFETY: the options are live and the path is zero-terminated; the error starts as null.
@@ -66,7 +66,7 @@ impl Handle {
 
     /// Turns the error that a call left into a `Result`.
     #[inline]
-    pub(in crate::engine) fn check(&self, error: *mut c_char) -> Result<()> {
+    pub(crate) fn check(&self, error: *mut c_char) -> Result<()> {
         if error.is_null() {
             return Ok(());
         }
@@ -76,13 +76,13 @@ impl Handle {
     }
 
     /// Compacts everything that has been flushed.
-    pub(in crate::engine) fn compact(&self) {
+    pub(crate) fn compact(&self) {
         // SAFETY: null bounds mean the whole range; the call returns when the compaction is done.
         unsafe { (self.api.compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
     }
 
     /// A property, whose name begins with that of the engine.
-    pub(in crate::engine) fn property(&self, name: &str) -> Option<String> {
+    pub(crate) fn property(&self, name: &str) -> Option<String> {
         let full = if name.contains('.') { name.to_string() } else { format!("{}.{name}", self.name) };
         let full = CString::new(full).ok()?;
         // SAFETY: the name is zero-terminated; the answer is null or allocated with malloc.
@@ -90,13 +90,13 @@ impl Handle {
     }
 
     /// How its tables lie on so many levels.
-    pub(in crate::engine) fn tree(&self, levels: i32) -> Option<Tree> {
+    pub(crate) fn tree(&self, levels: i32) -> Option<Tree> {
         let files = (0..levels).map(|level| self.property(&format!("num-files-at-level{level}"))?.trim().parse().ok());
         files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
     }
 
     /// Comparisons so far, if they are counted.
-    pub(in crate::engine) fn comparisons(&self) -> Option<u64> {
+    pub(crate) fn comparisons(&self) -> Option<u64> {
         self.comparisons.as_ref().map(|comparisons| comparisons.count())
     }
 }
@@ -120,19 +120,19 @@ impl Drop for Handle {
 }
 
 /// One thread's options and batch, made once.
-pub(in crate::engine) struct Client<'e> {
-    pub(in crate::engine) handle: &'e Handle,
-    pub(in crate::engine) api: &'static Base,
-    pub(in crate::engine) read: *mut ffi::ReadOptions,
+pub(crate) struct Client<'e> {
+    pub(crate) handle: &'e Handle,
+    pub(crate) api: &'static Base,
+    pub(crate) read: *mut ffi::ReadOptions,
     /// By what the write asks for: plain, synced, and plain once more for who can leave the log
     /// out.
-    pub(in crate::engine) write: [*mut ffi::WriteOptions; 3],
-    pub(in crate::engine) batch: *mut ffi::WriteBatch,
+    pub(crate) write: [*mut ffi::WriteOptions; 3],
+    pub(crate) batch: *mut ffi::WriteBatch,
 }
 
 impl<'e> Client<'e> {
     /// A client of an open database.
-    pub(in crate::engine) fn new(handle: &'e Handle) -> Client<'e> {
+    pub(crate) fn new(handle: &'e Handle) -> Client<'e> {
         let api = handle.api;
         // SAFETY: plain constructors and a setter; `Drop` destroys the objects.
         unsafe {
@@ -143,7 +143,7 @@ impl<'e> Client<'e> {
     }
 
     #[inline]
-    pub(in crate::engine) fn put(&self, options: *const ffi::WriteOptions, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(crate) fn put(&self, options: *const ffi::WriteOptions, key: &[u8], value: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
         let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
         // SAFETY: database and options are live, key and value readable.
@@ -152,7 +152,7 @@ impl<'e> Client<'e> {
     }
 
     #[inline]
-    pub(in crate::engine) fn delete(&self, options: *const ffi::WriteOptions, key: &[u8]) -> Result<()> {
+    pub(crate) fn delete(&self, options: *const ffi::WriteOptions, key: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: database and options are live, the key is readable.
         unsafe { (self.api.delete)(self.handle.db, options, key.as_ptr().cast(), key.len(), &mut error) };
@@ -161,26 +161,26 @@ impl<'e> Client<'e> {
 
     /// Begins a batch.
     #[inline]
-    pub(in crate::engine) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         // SAFETY: the batch is live.
         unsafe { (self.api.writebatch_clear)(self.batch) };
     }
 
     #[inline]
-    pub(in crate::engine) fn stage_put(&mut self, key: &[u8], value: &[u8]) {
+    pub(crate) fn stage_put(&mut self, key: &[u8], value: &[u8]) {
         let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
         // SAFETY: the batch is live; it copies key and value.
         unsafe { (self.api.writebatch_put)(self.batch, k, key.len(), v, value.len()) };
     }
 
     #[inline]
-    pub(in crate::engine) fn stage_delete(&mut self, key: &[u8]) {
+    pub(crate) fn stage_delete(&mut self, key: &[u8]) {
         // SAFETY: the batch is live; it copies the key.
         unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
     }
 
     #[inline]
-    pub(in crate::engine) fn commit(&mut self, options: *const ffi::WriteOptions) -> Result<()> {
+    pub(crate) fn commit(&mut self, options: *const ffi::WriteOptions) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: database, options and batch are live.
         unsafe { (self.api.write)(self.handle.db, options, self.batch, &mut error) };
@@ -188,7 +188,7 @@ impl<'e> Client<'e> {
     }
 
     /// An iterator, not positioned yet.
-    pub(in crate::engine) fn walk(&self) -> Walk<'_> {
+    pub(crate) fn walk(&self) -> Walk<'_> {
         // SAFETY: database and options are live and outlive the iterator, which borrows the client.
         let iter = unsafe { (self.api.create_iterator)(self.handle.db, self.read) };
         Walk { handle: self.handle, api: self.api, iter, positioned: false, client: PhantomData }
@@ -208,7 +208,7 @@ impl Drop for Client<'_> {
 }
 
 /// The library's own iterator; it sees the state at its creation.
-pub(in crate::engine) struct Walk<'s> {
+pub(crate) struct Walk<'s> {
     handle: &'s Handle,
     api: &'static Base,
     iter: *mut ffi::Iter,

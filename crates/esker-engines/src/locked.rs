@@ -1,7 +1,7 @@
 //! The versions of crates that do not tell their own, from the lock file that the program was built
 //! with.
 
-const LOCK_FILE: &str = include_str!("../../../../Cargo.lock");
+const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
 
 /// The version of a package, or `of unknown version` if the lock file does not have it.
 pub fn version(package: &str) -> &'static str {

@@ -1,11 +1,9 @@
 //! The part of RocksDB's C interface (`rocksdb/c.h`) that the adapter uses beside what
 //! LevelDB's has too. Functions that older versions lack are optional.
 
-use crate::engine::dynamic::{LibrarySpec, c_api};
-use crate::engine::leveldb::ffi::opaque;
-pub use crate::engine::leveldb::ffi::{
-    Base, Cache, Db, DbOptions, FilterPolicy, ReadOptions, WriteBatch, WriteOptions,
-};
+use crate::dynamic::{LibrarySpec, c_api};
+use crate::leveldb::ffi::opaque;
+pub use crate::leveldb::ffi::{Base, Cache, Db, DbOptions, FilterPolicy, ReadOptions, WriteBatch, WriteOptions};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 
