@@ -1,5 +1,5 @@
-//! The interface between workloads and engines. One file per engine; a workload knows only these
-//! traits.
+//! The interface between workloads and engines, and sources of imports ([`import`]). One file per
+//! engine; a workload knows only these traits.
 //!
 //! Threads: an [`Engine`] is shared, every client thread asks it for a [`Session`] of its own and
 //! keeps it to itself. An engine with a single-threaded connection (SQLite) may serialise its
@@ -7,21 +7,21 @@
 
 mod counting;
 pub mod device;
-pub(crate) mod dynamic;
+mod dynamic;
 pub mod esker;
-pub(crate) mod fjall;
+mod fjall;
 pub mod import;
 mod kyoto;
 mod leveldb;
-pub(crate) mod lmdb;
+mod lmdb;
 mod locked;
 mod merge;
-pub(crate) mod redb;
+mod redb;
 pub mod registry;
 mod rocksdb;
 mod settings;
 mod sqlite;
-pub(crate) mod two_way;
+mod two_way;
 
 use std::fmt;
 use std::path::Path;
