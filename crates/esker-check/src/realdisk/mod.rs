@@ -4,13 +4,15 @@
 //! operating system writes there. The file system is shut down under it, mostly without writing its
 //! journal, which is what a power failure leaves; then it is mounted again and the database opened.
 //! It must hold the first n commits, n at least the last one that was promised to survive, and
-//! every acknowledged checkpoint its own. The same process goes on with it.
+//! every acknowledged checkpoint its own. The same process goes on with it. Before that the
+//! environment is tried alone (`syncs.rs`).
 //!
 //! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a
 //! file system in memory, so that nothing is left mounted however the campaign ends.
 
 mod filesystem;
 mod shutdown;
+mod syncs;
 mod workload;
 
 use crate::Checked;
@@ -34,6 +36,9 @@ use workload::{KEYSPACES, Life, NAMES, REPORT_BYTES, Report, checkpoint_name, co
 const CUTS_PER_DATABASE: u64 = 6;
 /// Databases after which the file system is made anew.
 const DATABASES_PER_DISK: u64 = 4;
+/// Cuts under the syncs of the environment alone, before the others. A sync that promises too much
+/// in the moment of a cut is found by one in ten to five of them.
+const CUTS_UNDER_SYNCS: u64 = 60;
 /// The longest life of a writer, in milliseconds.
 const LONGEST_LIFE: usize = 150;
 /// A writer that has reported nothing of what is waited for is cut off after this time.
@@ -69,6 +74,10 @@ pub struct Totals {
     pub lost: u64,
     /// Checkpoints that were acknowledged, all found whole.
     pub checkpoints: u64,
+    /// Cuts under the syncs of the environment alone, not counted above.
+    pub cuts_under_syncs: u64,
+    /// What those syncs promised, block by block and name by name; all was found.
+    pub syncs: u64,
 }
 
 /// What keeps the campaign from running here, if anything does.
@@ -167,6 +176,7 @@ impl RealDisk {
     fn run_on(&self, kind: Kind, scratch: &Path, budget: Duration) -> Checked<Totals> {
         let started = Instant::now();
         let mut totals = Totals::default();
+        self.cut_under_syncs(kind, scratch, &mut totals)?;
         let mut disk = None;
         let mut database = None;
         while totals.cuts < self.cuts && started.elapsed() < budget {
@@ -186,22 +196,35 @@ impl RealDisk {
             }
             let (Some(disk), Some(database)) = (&mut disk, &mut database) else { break };
             self.round(disk, database, &mut totals).map_err(|what| {
-                let kept = self.directory.join(format!("esker-check-{}-{}.image", kind.name, std::process::id()));
-                let copied = std::fs::copy(disk.image(), &kept);
-                let place = copied.map_or_else(|error| format!("not kept: {error}"), |_| kept.display().to_string());
-                format!(
-                    "{}, cut {} after {:.1} s, database {}: {what}\nthe image: {place}\nrun again with: esker-check realdisk \
-                     --seed {} --only {}",
-                    kind.name,
-                    totals.cuts,
-                    started.elapsed().as_secs_f64(),
-                    database.name,
-                    self.settings.seed,
-                    kind.name
-                )
+                let (cuts, seconds) = (totals.cuts, started.elapsed().as_secs_f64());
+                let what = format!("cut {cuts} after {seconds:.1} s, database {}: {what}", database.name);
+                self.failure(kind, disk, &what)
             })?;
         }
         Ok(totals)
+    }
+
+    fn cut_under_syncs(&self, kind: Kind, scratch: &Path, totals: &mut Totals) -> Checked<()> {
+        let mut disk = Disk::new(kind, scratch)?;
+        let mut random = Random::derived(self.settings.seed, &[1]);
+        for number in 1..=CUTS_UNDER_SYNCS.min(self.cuts) {
+            let found = syncs::round(&mut disk, &mut random);
+            totals.syncs +=
+                found.map_err(|what| self.failure(kind, &disk, &format!("cut {number} under syncs: {what}")))?;
+            totals.cuts_under_syncs = number;
+        }
+        Ok(())
+    }
+
+    /// What is printed of a failure. The image is kept.
+    fn failure(&self, kind: Kind, disk: &Disk, what: &str) -> String {
+        let kept = self.directory.join(format!("esker-check-{}-{}.image", kind.name, std::process::id()));
+        let copied = std::fs::copy(disk.image(), &kept);
+        let place = copied.map_or_else(|error| format!("not kept: {error}"), |_| kept.display().to_string());
+        format!(
+            "{}, {what}\nthe image: {place}\nrun again with: esker-check realdisk --seed {} --only {}",
+            kind.name, self.settings.seed, kind.name
+        )
     }
 
     /// One life, one cut, one recovery.

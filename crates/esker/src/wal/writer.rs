@@ -100,9 +100,8 @@ impl LogWriter {
         let number = highest_number + 1;
         let plan = |new_bytes| {
             let least_bytes = LINK_END;
-            // For syncs, although the open waits for the zeroes: without them a sync can succeed
-            // and be lost while ext4 shuts itself down (decision 9).
-            Plan { number, free: None, new_bytes, least_bytes, for_syncs: true, for_stores: true }
+            // Not for syncs: the open would wait for a device that gets a whole segment of zeroes.
+            Plan { number, free: None, new_bytes, least_bytes, for_syncs: false, for_stores: true }
         };
         let segment = match maker.prepare(plan(maker.smallest_bytes)) {
             // The reserve has room for many opens: this one takes the smallest segment.

@@ -125,7 +125,8 @@ impl Env for OsEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        let opened = system::open_own(OpenOptions::new().write(true).create(true).truncate(true), path, true);
+        let opened =
+            system::open_own(OpenOptions::new().read(true).write(true).create(true).truncate(true), path, true);
         let file = opened.map_err(|e| Error::io("create", path, e))?;
         Ok(Box::new(OsWriteFile { path: path.to_path_buf(), file, buffer: Vec::new(), len: 0, failed: false }))
     }
@@ -364,7 +365,7 @@ impl WriteFile for OsWriteFile {
             return Err(refuse_after_failure("sync", &self.path));
         }
         // Syncing the data alone includes the length, without which the data could not be read.
-        if let Err(e) = self.flush_inner().and_then(|()| self.file.sync_data()) {
+        if let Err(e) = self.flush_inner().and_then(|()| system::sync_data(&self.file)) {
             self.failed = true;
             return Err(Error::io("sync", &self.path, e));
         }
@@ -468,7 +469,7 @@ impl LogFile for OsLogFile {
     fn sync_range(&self, from: u64, to: u64) -> Result<()> {
         let Some(map) = &self.map else { return self.sync() };
         self.check()?;
-        map.sync_range(from, to).map_err(|e| self.fail("sync", e))
+        map.sync_range(from, to).and_then(|()| self.file.confirm_sync()).map_err(|e| self.fail("sync", e))
     }
 
     fn prefault(&self, from: u64, to: u64) {

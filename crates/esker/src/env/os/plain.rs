@@ -32,7 +32,12 @@ impl Positioned {
     }
 
     pub(super) fn sync_data(&self) -> io::Result<()> {
-        self.file.lock().sync_data()
+        sync_data(&self.file.lock())
+    }
+
+    /// Of no use here: nothing is mapped.
+    pub(super) fn confirm_sync(&self) -> io::Result<()> {
+        Ok(())
     }
 
     /// Nothing is mapped, so that nothing is read ahead either.
@@ -49,6 +54,11 @@ impl Positioned {
 pub(super) fn open_own(options: &mut OpenOptions, path: &Path, _may_write: bool) -> io::Result<File> {
     let file = options.open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
+/// Makes the bytes of a file durable, with its length.
+pub(super) fn sync_data(file: &File) -> io::Result<()> {
+    file.sync_data()
 }
 
 /// Directories cannot be synced here; their names are as durable as the system makes them.
