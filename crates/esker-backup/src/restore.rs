@@ -143,11 +143,8 @@ fn remove_files(directory: &Path) -> Result<()> {
     remove(&directory.join(UNFINISHED))
 }
 
-/// Makes the names in a directory durable, where the system can.
+/// Makes the names in a directory durable, where the system can. An error as well if its file
+/// system has given up before: then syncs before may have succeeded, and be lost.
 pub fn sync_directory(directory: &Path) -> Result<()> {
-    if cfg!(unix) {
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| Error::io("sync", directory, error))?;
-    }
-    Ok(())
+    OsEnv.sync_dir(directory).map_err(Error::Database)
 }

@@ -383,6 +383,10 @@ impl Target {
             any_database: options.any_database,
         };
         let created = self.run(async |store| create::create(store, source.files.clone(), &about).await)?;
+        if let Some(directory) = &self.place.directory {
+            // What the store has synced holds only if the file system still works.
+            restore::sync_directory(directory)?;
+        }
         Ok(Created {
             backup: Backup::new(created.number, &created.record),
             copied_files: created.copied.0,

@@ -8,13 +8,13 @@ use std::io::Write;
 use std::process::Command;
 
 /// Of databases, and as many under syncs of the environment.
-const CUTS: &str = "60";
+const CUTS: &str = "40";
 
 #[test]
 fn what_was_promised_is_there_after_real_file_systems_were_cut_off() {
     let settings = Settings::from_environment(9, 60);
     let (seed, seconds) = (settings.seed.to_string(), settings.budget.as_secs().to_string());
-    for kind in ["ext4-ordered", "xfs"] {
+    for kind in ["ext4-ordered", "ext4-overlay", "xfs"] {
         let mut campaign = Command::new(env!("CARGO_BIN_EXE_esker-check"));
         campaign.args(["realdisk", "--seed", &seed, "--seconds", &seconds, "--cuts", CUTS, "--only", kind]);
         campaign.args(["--dir", env!("CARGO_TARGET_TMPDIR")]);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 /// How many nodes may join later.
@@ -262,6 +262,26 @@ impl Cluster {
     pub fn order_leader(&mut self, command: &[String]) -> Result<(), String> {
         let leader = self.leader().ok_or("there is no leader")?;
         self.order(leader, command)
+    }
+
+    /// Writes large values until then, or until there are many: nodes need new files for them. What
+    /// becomes of them does not matter, and no history is about them.
+    pub fn write_much(&mut self, until: Instant) {
+        const VALUE_BYTES: usize = 512 << 10;
+        const VALUES: usize = 64;
+        const KEYS: usize = 8;
+        let value = "large".repeat(VALUE_BYTES / 5);
+        for number in 0..VALUES {
+            if Instant::now() >= until {
+                return;
+            }
+            let leader = self.leader().and_then(|leader| self.nodes.get(&leader));
+            let set = ["SET", &format!("large:{}", number % KEYS), &value];
+            let done = leader.map(|leader| leader.client(Duration::from_secs(1)).call(&set));
+            if !matches!(done, Some(Outcome::Done(_))) {
+                thread::sleep(PAUSE);
+            }
+        }
     }
 
     /// The next step of putting a node in the place of another one; whether that was the last.

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The room on the disk of a node in MiB.
-const DISK_MIB: u64 = 256;
+/// The room on the disk of a node in MiB: for all that is written while the disk of another one is
+/// full.
+const DISK_MIB: u64 = 512;
 /// How long the status of a node may take.
 const STATUS_PATIENCE: Duration = Duration::from_millis(800);
 

@@ -256,7 +256,10 @@ impl<'c> Faults<'c> {
         if let Some(node) = self.cluster.node(number) {
             node.fill_disk()?;
         }
-        thread::sleep(lasts);
+        // What clients of the histories write has room in the segments of the log that are there.
+        let until = Instant::now() + lasts;
+        self.cluster.write_much(until);
+        thread::sleep(until.saturating_duration_since(Instant::now()));
         let Some(node) = self.cluster.node(number) else { return Ok(()) };
         let has_stopped = !node.is_up() || node.status().is_some_and(|status| status.has_failed);
         if has_stopped {

@@ -19,6 +19,8 @@ pub(super) struct Kind {
     /// Mount options.
     options: &'static str,
     image_bytes: u64,
+    /// Whether files are written through an overlay on top of it, as in a container.
+    is_overlaid: bool,
 }
 
 const EXT4: Kind = Kind {
@@ -27,17 +29,29 @@ const EXT4: Kind = Kind {
     arguments: &["-q", "-F"],
     options: "loop,data=ordered",
     image_bytes: 64 << 20,
+    is_overlaid: false,
+};
+
+const XFS: Kind = Kind {
+    name: "xfs",
+    make: "mkfs.xfs",
+    arguments: &["-q", "-f"],
+    options: "loop",
+    // The least that its mkfs makes.
+    image_bytes: 320 << 20,
+    is_overlaid: false,
 };
 
 /// All that are tried.
-pub(super) const KINDS: [Kind; 6] = [
+pub(super) const KINDS: [Kind; 8] = [
     EXT4,
     Kind { name: "ext4-writeback", options: "loop,data=writeback", ..EXT4 },
     Kind { name: "ext4-journal", options: "loop,data=journal", ..EXT4 },
     Kind { name: "ext4-nodelalloc", options: "loop,nodelalloc", ..EXT4 },
     Kind { name: "ext4-noauto-da-alloc", options: "loop,noauto_da_alloc", ..EXT4 },
-    // The least that its mkfs makes.
-    Kind { name: "xfs", make: "mkfs.xfs", arguments: &["-q", "-f"], options: "loop", image_bytes: 320 << 20 },
+    Kind { name: "ext4-overlay", is_overlaid: true, ..EXT4 },
+    XFS,
+    Kind { name: "xfs-overlay", is_overlaid: true, ..XFS },
 ];
 
 impl Kind {
@@ -67,25 +81,29 @@ pub(super) fn text(path: &Path) -> Checked<&str> {
 pub(super) struct Disk {
     kind: Kind,
     image: PathBuf,
-    root: PathBuf,
-    mounted: bool,
+    mounted: PathBuf,
+    overlay: PathBuf,
+    is_mounted: bool,
 }
 
 impl Disk {
     /// Makes an empty one and mounts it.
     pub(super) fn new(kind: Kind, directory: &Path) -> Checked<Disk> {
-        let mut disk = Disk { kind, image: directory.join("image"), root: directory.join("mounted"), mounted: false };
+        let [image, mounted, overlay] = ["image", "mounted", "overlay"].map(|name| directory.join(name));
+        let mut disk = Disk { kind, image, mounted, overlay, is_mounted: false };
         let failed = |error: std::io::Error| format!("no image in {}: {error}", directory.display());
-        std::fs::create_dir_all(&disk.root).map_err(failed)?;
+        for place in [&disk.mounted, &disk.overlay] {
+            std::fs::create_dir_all(place).map_err(failed)?;
+        }
         File::create(&disk.image).and_then(|file| file.set_len(kind.image_bytes)).map_err(failed)?;
         command(kind.make, &[kind.arguments, &[text(&disk.image)?]].concat())?;
         disk.mount()?;
         Ok(disk)
     }
 
-    /// Where it is mounted.
+    /// Where its files are.
     pub(super) fn root(&self) -> &Path {
-        &self.root
+        if self.kind.is_overlaid { &self.overlay } else { &self.mounted }
     }
 
     /// The file that it is in.
@@ -94,16 +112,33 @@ impl Disk {
     }
 
     fn mount(&mut self) -> Checked<()> {
-        command("mount", &["-o", self.kind.options, text(&self.image)?, text(&self.root)?])?;
-        self.mounted = true;
-        Ok(())
+        command("mount", &["-o", self.kind.options, text(&self.image)?, text(&self.mounted)?])?;
+        self.is_mounted = true;
+        if !self.kind.is_overlaid {
+            return Ok(());
+        }
+        let mut options = Vec::new();
+        for name in ["lowerdir", "upperdir", "workdir"] {
+            let place = self.mounted.join(name);
+            std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+            options.push(format!("{name}={}", text(&place)?));
+        }
+        command("mount", &["-t", "overlay", "-o", &options.join(","), "overlay", text(&self.overlay)?])
+    }
+
+    /// Whether its journal can be aborted from outside.
+    pub(super) fn can_be_aborted(&self) -> bool {
+        self.kind.make == EXT4.make
     }
 
     /// Cuts it off.
     pub(super) fn cut(&self, cut: Cut) -> Checked<()> {
         let failed = |error: &dyn std::fmt::Display| format!("{} cannot be shut down: {error}", self.kind.name);
-        let root = File::open(&self.root).map_err(|error| failed(&error))?;
-        shut_down(&root, cut).map_err(|error| failed(&error))
+        let Some(flag) = cut.flag() else {
+            return command("mount", &["-o", "remount,abort", text(&self.mounted)?]);
+        };
+        let root = File::open(&self.mounted).map_err(|error| failed(&error))?;
+        shut_down(&root, flag).map_err(|error| failed(&error))
     }
 
     /// Unmounts it and mounts it again, as after a restart of the machine. No process may use it.
@@ -112,27 +147,35 @@ impl Disk {
         self.mount()
     }
 
-    /// A killed process releases its files only a moment after it was waited for.
     fn unmount(&mut self) -> Checked<()> {
-        const TRIES: u32 = 200;
-        let mut outcome = Ok(());
-        for _ in 0..TRIES {
-            outcome = command("umount", &[text(&self.root)?]);
-            if outcome.is_ok() {
-                self.mounted = false;
-                return outcome;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if self.kind.is_overlaid {
+            unmount(&self.overlay)?;
         }
-        outcome
+        unmount(&self.mounted)?;
+        self.is_mounted = false;
+        Ok(())
     }
+}
+
+/// A killed process releases its files only a moment after it was waited for.
+fn unmount(place: &Path) -> Checked<()> {
+    const TRIES: u32 = 200;
+    let mut outcome = Ok(());
+    for _ in 0..TRIES {
+        outcome = command("umount", &[text(place)?]);
+        if outcome.is_ok() {
+            return outcome;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    outcome
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
         // What stays behind after a failure ends with the mount namespace of the process.
-        if self.mounted && self.unmount().is_err() {
-            let _ = Command::new("umount").arg("--lazy").arg(&self.root).status();
+        if self.is_mounted && self.unmount().is_err() {
+            let _ = Command::new("umount").arg("--lazy").args([&self.overlay, &self.mounted]).status();
         }
         let _ = std::fs::remove_file(&self.image);
     }

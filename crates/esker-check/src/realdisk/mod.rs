@@ -176,7 +176,7 @@ impl RealDisk {
     fn run_on(&self, kind: Kind, scratch: &Path, budget: Duration) -> Checked<Totals> {
         let started = Instant::now();
         let mut totals = Totals::default();
-        self.cut_under_syncs(kind, scratch, &mut totals)?;
+        self.cut_under_syncs(kind, scratch, started + budget, &mut totals)?;
         let mut disk = None;
         let mut database = None;
         while totals.cuts < self.cuts && started.elapsed() < budget {
@@ -204,14 +204,16 @@ impl RealDisk {
         Ok(totals)
     }
 
-    fn cut_under_syncs(&self, kind: Kind, scratch: &Path, totals: &mut Totals) -> Checked<()> {
+    fn cut_under_syncs(&self, kind: Kind, scratch: &Path, end: Instant, totals: &mut Totals) -> Checked<()> {
         let mut disk = Disk::new(kind, scratch)?;
         let mut random = Random::derived(self.settings.seed, &[1]);
-        for number in 1..=CUTS_UNDER_SYNCS.min(self.cuts) {
+        while totals.cuts_under_syncs < CUTS_UNDER_SYNCS.min(self.cuts) && Instant::now() < end {
+            totals.cuts_under_syncs += 1;
             let found = syncs::round(&mut disk, &mut random);
-            totals.syncs +=
-                found.map_err(|what| self.failure(kind, &disk, &format!("cut {number} under syncs: {what}")))?;
-            totals.cuts_under_syncs = number;
+            let failed = |what: String| {
+                self.failure(kind, &disk, &format!("cut {} under syncs: {what}", totals.cuts_under_syncs))
+            };
+            totals.syncs += found.map_err(failed)?;
         }
         Ok(())
     }
@@ -233,6 +235,7 @@ impl RealDisk {
         let cut = match random.below(20) {
             0 => Cut::Flush,
             1..=5 => Cut::JournalOnly,
+            6 | 7 if disk.can_be_aborted() => Cut::Abort,
             _ => Cut::Nothing,
         };
         let moment = Moment::random(&mut random);

@@ -13,15 +13,18 @@ pub(super) enum Cut {
     JournalOnly,
     /// Nothing, as when the power fails.
     Nothing,
+    /// Nothing of the journal: it finds an error, as that of a device.
+    Abort,
 }
 
 impl Cut {
-    /// The number by which ext4 and XFS call it.
-    fn flag(self) -> u32 {
+    /// The number by which ext4 and XFS call it, if it is a shutdown.
+    pub(super) fn flag(self) -> Option<u32> {
         match self {
-            Cut::Flush => 0,
-            Cut::JournalOnly => 1,
-            Cut::Nothing => 2,
+            Cut::Flush => Some(0),
+            Cut::JournalOnly => Some(1),
+            Cut::Nothing => Some(2),
+            Cut::Abort => None,
         }
     }
 }
@@ -31,8 +34,8 @@ const SHUTDOWN: Opcode = opcode::read::<u32>(b'X', 125);
 
 /// Shuts down the file system that an open directory is on. Every later call to it fails, and
 /// nothing more reaches the device.
-pub(super) fn shut_down(directory: impl AsFd, cut: Cut) -> Result<()> {
+pub(super) fn shut_down(directory: impl AsFd, flag: u32) -> Result<()> {
     // SAFETY: the call reads one 32-bit number through the pointer that `Setter` makes of it, and
     // writes no memory of this process; a file system that does not know the number refuses it.
-    unsafe { ioctl(directory, Setter::<SHUTDOWN, u32>::new(cut.flag())) }
+    unsafe { ioctl(directory, Setter::<SHUTDOWN, u32>::new(flag)) }
 }

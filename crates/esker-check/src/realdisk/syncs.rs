@@ -10,7 +10,7 @@ use crate::Checked;
 use crate::random::Random;
 use esker::env::{Env, os::OsEnv};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BLOCK_BYTES: usize = 4096;
 /// The most steps of a writer.
@@ -101,25 +101,47 @@ fn block(number: usize) -> [u8; BLOCK_BYTES] {
     bytes
 }
 
+/// Steps that were taken, and when the next one was refused.
+struct Taken {
+    steps: usize,
+    refused: Option<(esker::Error, Instant)>,
+}
+
+/// Until a step is refused, or all are taken. Its files are closed then.
+fn take(mut step: Step) -> Taken {
+    for number in 0..STEPS {
+        if let Err(error) = step(number) {
+            return Taken { steps: number, refused: Some((error, Instant::now())) };
+        }
+    }
+    Taken { steps: STEPS, refused: None }
+}
+
 /// One cut under a thread that takes one step after the other. How many it took: all are there.
 pub(super) fn round(disk: &mut Disk, random: &mut Random) -> Checked<u64> {
     let directory = disk.root().join("syncs");
     let kind = [Kind::Log, Kind::Growing, Kind::Names][random.below(3)];
-    let mut step = kind.begin(&directory).map_err(|error| format!("{kind:?} cannot begin: {error}"))?;
+    let cut = if disk.can_be_aborted() && random.below(2) == 0 { Cut::Abort } else { Cut::Nothing };
+    let step = kind.begin(&directory).map_err(|error| format!("{kind:?} cannot begin: {error}"))?;
     let wait = Duration::from_micros(random.below(LONGEST) as u64);
-    let (cut, steps) = std::thread::scope(|scope| {
-        // With its files, which are closed at its end.
-        let writer = scope.spawn(move || (0..STEPS).take_while(|&number| step(number).is_ok()).count());
+    let (cut_at, outcome, taken) = std::thread::scope(|scope| {
+        let writer = scope.spawn(move || take(step));
         std::thread::sleep(wait);
-        (disk.cut(Cut::Nothing), writer.join())
+        let cut_at = Instant::now();
+        (cut_at, disk.cut(cut), writer.join())
     });
-    cut?;
-    let steps = steps.map_err(|_| "the writer panicked".to_string())?;
+    outcome?;
+    let Taken { steps, refused } = taken.map_err(|_| "the writer panicked".to_string())?;
+    if let Some((error, _)) = refused.filter(|(_, at)| *at < cut_at) {
+        return Err(format!("{kind:?}: number {steps} was refused before the cut: {error}"));
+    }
     disk.restart()?;
     match kind.lost(&directory, steps) {
         Ok(None) => {}
-        Ok(Some(number)) => return Err(format!("{kind:?}: number {number} of {steps} that were synced is lost")),
-        Err(error) => return Err(format!("{kind:?}: {error}")),
+        Ok(Some(number)) => {
+            return Err(format!("{kind:?}, {cut:?}: number {number} of {steps} that were synced is lost"));
+        }
+        Err(error) => return Err(format!("{kind:?}, {cut:?}: {error}")),
     }
     std::fs::remove_dir_all(&directory).map_err(|error| format!("{kind:?} cannot be removed: {error}"))?;
     Ok(steps as u64)

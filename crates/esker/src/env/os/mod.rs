@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 #[cfg(unix)]
+mod confirm;
+#[cfg(unix)]
 mod guard;
 #[cfg(unix)]
 mod map;
@@ -125,8 +127,7 @@ impl Env for OsEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        let opened =
-            system::open_own(OpenOptions::new().read(true).write(true).create(true).truncate(true), path, true);
+        let opened = system::open_own(OpenOptions::new().write(true).create(true).truncate(true), path, true);
         let file = opened.map_err(|e| Error::io("create", path, e))?;
         Ok(Box::new(OsWriteFile { path: path.to_path_buf(), file, buffer: Vec::new(), len: 0, failed: false }))
     }

@@ -1,5 +1,6 @@
 //! The system calls of the Unix path. No unsafe code here; mappings are in `map.rs`.
 
+use super::confirm::confirm_sync;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -29,7 +30,7 @@ impl Positioned {
         sync_data(&self.file)
     }
 
-    /// See [`confirm_sync`].
+    /// To be called behind a sync of a mapping: see `confirm.rs`.
     pub(super) fn confirm_sync(&self) -> io::Result<()> {
         confirm_sync(&self.file)
     }
@@ -80,36 +81,11 @@ pub(super) fn sync_data(file: &File) -> io::Result<()> {
     confirm_sync(file)
 }
 
-/// To be called behind a sync that succeeded, before anybody is told so: an error if the file
-/// system has given up meanwhile. The file must be open for reading and writing.
-///
-/// Ext4 and XFS report success for a sync in whose course they shut themselves down, after an error
-/// of the device for example, although what they note of the file did not reach the device: that
-/// blocks were written for the first time, or the new length. After the next mount those bytes are
-/// zeroes or missing (doc/decisions/0009). Both refuse all reads before they drop such a note, even
-/// those of no bytes; ext4, where an error makes it read-only, refuses writes, and older versions
-/// say that they are read-only. The three calls take a microsecond.
-pub(super) fn confirm_sync(file: &File) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        use rustix::fs::{StatVfsMountFlags, fstatvfs};
-        let mut nothing = [0_u8; 0];
-        rustix::io::pread(file, &mut nothing[..], 0)?;
-        rustix::io::pwrite(file, &nothing, 0)?;
-        if fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
-        }
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = file;
-    Ok(())
-}
-
-/// Makes the names in a directory durable. A directory cannot be written, but XFS refuses to open
-/// one from before it drops what it notes: see [`confirm_sync`].
+/// Makes the names in a directory durable.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()?;
-    File::open(directory).map(drop)
+    let directory = File::open(directory)?;
+    directory.sync_all()?;
+    confirm_sync(&directory)
 }
 
 /// Reserves disk blocks, and sets the length, where the file system can; whether it could.
