@@ -25,6 +25,8 @@ mod example_test;
 #[cfg(test)]
 mod hostile_test;
 #[cfg(test)]
+mod log_sync_test;
+#[cfg(test)]
 mod range_test;
 #[cfg(test)]
 mod replay_test;

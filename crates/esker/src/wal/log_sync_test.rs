@@ -1,0 +1,231 @@
+//! What the log says of itself, and when it asks for segments.
+
+use super::format::{RECORD_HEADER_BYTES, record_bytes};
+use super::log_sync::LINK_END;
+use super::prefault::TEND_EVERY_BYTES;
+use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_name};
+use super::writer::{Inherited, LogWriter};
+use crate::env::Env;
+use crate::env::mem::MemEnv;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const KIB: u64 = 1 << 10;
+
+/// Segments of these lengths, the first one and a full-grown one, on an empty machine.
+fn maker(env: &MemEnv, smallest_bytes: u64, largest_bytes: u64) -> SegmentMaker {
+    env.create_dir_all(Path::new("/db")).expect("an empty machine");
+    env.sync_dir(Path::new("/")).expect("a healthy machine");
+    SegmentMaker {
+        env: Arc::new(env.clone()),
+        directory: Path::new("/db").to_path_buf(),
+        mapped: true,
+        in_foreground: false,
+        read_only: false,
+        smallest_bytes,
+        largest_bytes,
+    }
+}
+
+fn start(maker: SegmentMaker) -> LogWriter {
+    LogWriter::start(maker, Inherited::default()).expect("a healthy machine")
+}
+
+/// Appends a record of so many bytes in all.
+fn append(log: &mut LogWriter, bytes: u64, soon_synced: bool) {
+    let mut record = vec![1; bytes as usize];
+    log.append(&mut record, 1, 0, soon_synced).expect("a healthy machine");
+}
+
+/// Appends until the log is in that segment, and says how many bytes of records that were.
+fn fill_up_to(log: &mut LogWriter, segment: u64) -> u64 {
+    let mut appended = 0;
+    while log.position().segment < segment {
+        append(log, 120, false);
+        appended += 120;
+    }
+    appended
+}
+
+/// The length of the file of a segment that was made as this number.
+fn length_of(env: &MemEnv, number: u64) -> u64 {
+    env.open(&Path::new("/db").join(file_name(number))).expect("it was made").len()
+}
+
+#[test]
+fn figures_count_segments_of_every_kind() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    let appended = fill_up_to(&mut log, 3);
+    let shared = Arc::clone(log.shared());
+    let links = 3 * (LINK_END - super::format::HEADER_BYTES as u64);
+    assert_eq!(shared.appended_bytes(), appended + links);
+    assert_eq!((shared.segments(), shared.retired_bytes(), shared.held_bytes()), (3, 2 * KIB, 3 * KIB));
+    // Seven records of 120 bytes fit behind a link.
+    assert_eq!(shared.bytes_to_replay(), 2 * (LINK_END + 7 * 120) + log.position().offset);
+    shared.prepare_next().expect("a healthy machine");
+    assert_eq!((shared.segments(), shared.retired_bytes(), shared.held_bytes()), (4, 2 * KIB, 3 * KIB));
+}
+
+#[test]
+fn a_log_is_idle_without_unused_files_and_where_nothing_is_needed_without_old_ones() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    let shared = Arc::clone(log.shared());
+    assert!(shared.is_idle(true) && shared.is_idle(false));
+    fill_up_to(&mut log, 2);
+    assert!(!shared.is_idle(true), "an old segment could go");
+    assert!(shared.is_idle(false), "it is needed");
+    shared.prepare_next().expect("a healthy machine");
+    assert!(!shared.is_idle(false), "nobody needs the prepared one");
+}
+
+#[test]
+fn one_segment_is_prepared_and_no_second_one() {
+    let env = MemEnv::new();
+    let log = start(maker(&env, KIB, KIB));
+    log.shared().prepare_next().expect("a healthy machine");
+    let calls = env.mutations();
+    log.shared().prepare_next().expect("a healthy machine");
+    assert_eq!(env.mutations(), calls);
+}
+
+#[test]
+fn full_segments_below_the_floor_leave_memory_and_no_others() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    fill_up_to(&mut log, 5);
+    let shared = Arc::clone(log.shared());
+    let mut state = shared.state.lock();
+    state.leaving = state.retired.iter().map(|old| Arc::clone(&old.segment)).collect();
+    drop(state);
+    shared.release(3, usize::MAX);
+    let left: Vec<u64> = shared.state.lock().leaving.iter().map(|segment| segment.number).collect();
+    assert_eq!(left, [3, 4]);
+}
+
+#[test]
+fn a_sync_leaves_out_what_is_synced() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    fill_up_to(&mut log, 3);
+    log.shared().sync_all().expect("a healthy machine");
+    append(&mut log, 120, false);
+    let calls = env.mutations();
+    log.shared().sync_all().expect("a healthy machine");
+    assert_eq!(env.mutations(), calls + 1, "one range of one segment");
+}
+
+#[test]
+fn a_file_much_smaller_than_the_next_one_would_be_is_not_used_again() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, 16 * KIB));
+    fill_up_to(&mut log, 3);
+    let shared = Arc::clone(log.shared());
+    assert_eq!([1, 2, 3].map(|number| length_of(&env, number)), [KIB, 4 * KIB, 16 * KIB]);
+    shared.release(3, usize::MAX);
+    let free = || shared.state.lock().free.iter().map(|free| free.file.len()).collect::<Vec<_>>();
+    assert_eq!(free(), [4 * KIB, KIB]);
+    shared.prepare_next().expect("a healthy machine");
+    assert_eq!(free(), [KIB], "a quarter of the next one is enough");
+    fill_up_to(&mut log, 5);
+    assert_eq!((free(), length_of(&env, 5)), (vec![KIB], 16 * KIB));
+}
+
+/// With zeroes a file takes one more call.
+#[test]
+fn a_segment_that_a_writer_waits_for_gets_zeroes_where_writes_are_synced() {
+    let calls_of_a_roll = |soon_synced: bool| {
+        let env = MemEnv::new();
+        let mut log = start(maker(&env, KIB, KIB));
+        while log.position().offset + 120 <= KIB {
+            append(&mut log, 120, soon_synced);
+        }
+        let before = env.mutations();
+        append(&mut log, 120, soon_synced);
+        assert_eq!(log.position().segment, 2);
+        env.mutations() - before
+    };
+    assert_eq!(calls_of_a_roll(true), calls_of_a_roll(false) + 1);
+}
+
+#[test]
+fn a_record_may_fill_a_segment_to_its_end() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    append(&mut log, KIB - LINK_END, false);
+    assert_eq!((log.position().segment, log.position().offset), (1, KIB));
+    append(&mut log, 120, false);
+    assert_eq!(log.position().segment, 2);
+}
+
+#[test]
+fn the_next_segment_is_asked_for_when_an_eighth_is_written() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, 64 * KIB, 64 * KIB));
+    let shared = Arc::clone(log.shared());
+    append(&mut log, 4 * KIB, false);
+    assert!(!log.take_notice() && !shared.wants_preparation());
+    append(&mut log, 4 * KIB, false);
+    assert!(log.take_notice() && shared.wants_preparation());
+    assert!(!log.take_notice(), "it is said once");
+}
+
+#[test]
+fn the_background_is_told_of_every_stretch_of_the_log() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, 16 * TEND_EVERY_BYTES, 16 * TEND_EVERY_BYTES));
+    let mut notices = 0;
+    // Beyond the eighth at which the next segment is asked for.
+    for _ in 0..40 {
+        append(&mut log, TEND_EVERY_BYTES / 4, false);
+        notices += u64::from(log.take_notice());
+    }
+    assert!((8..=11).contains(&notices), "{notices} notices of 10 stretches");
+}
+
+#[test]
+fn a_record_that_does_not_fit_asks_for_a_segment_of_its_length() {
+    let env = MemEnv::new();
+    let log = start(maker(&env, KIB, KIB));
+    let shared = Arc::clone(log.shared());
+    let record = 5000;
+    assert!(!log.has_room(record));
+    assert!(shared.wants_preparation());
+    shared.prepare_next().expect("a healthy machine");
+    assert_eq!(length_of(&env, 2), LINK_END + record_bytes(record - RECORD_HEADER_BYTES));
+    assert!(log.has_room(record), "in the prepared one");
+    assert!(!log.has_room(record + 8));
+}
+
+/// Segments 1 to 3, of which the first has writes.
+fn inherited(maker: &SegmentMaker, closed: Option<u64>) -> Inherited {
+    let found = |number: u64| {
+        let path = maker.directory.join(file_name(number));
+        let file = maker.env.open_log(&path, Some(KIB), true).expect("a healthy machine");
+        let segment = Segment::found(number, FreeFile { path, file, space: Space::Found }, LINK_END);
+        Retired { segment, last_sequence: 1 }
+    };
+    Inherited {
+        retired: (1..=3).map(found).collect(),
+        highest_number: 3,
+        last_with_batches: 1,
+        closed,
+        ..Inherited::default()
+    }
+}
+
+#[test]
+fn segments_at_the_end_without_writes_are_free_unless_the_database_was_closed_with_them() {
+    for (closed, kept, synced) in [(None, 1, 0), (Some(2), 2, 2), (Some(3), 3, 3)] {
+        let env = MemEnv::new();
+        let maker = maker(&env, KIB, KIB);
+        let inherited = inherited(&maker, closed);
+        let log = LogWriter::start(maker, inherited).expect("a healthy machine");
+        let state = log.shared().state.lock();
+        assert_eq!((state.retired.len(), state.free.len()), (kept, 3 - kept), "closed with {closed:?}");
+        let known = |old: &&Retired| old.segment.synced.load(Ordering::Relaxed) == LINK_END;
+        assert_eq!(state.retired.iter().filter(known).count(), synced, "closed with {closed:?}");
+    }
+}
