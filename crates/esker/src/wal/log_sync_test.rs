@@ -177,7 +177,7 @@ fn the_background_is_told_of_every_stretch_of_the_log() {
     let env = MemEnv::new();
     let mut log = start(maker(&env, 16 * TEND_EVERY_BYTES, 16 * TEND_EVERY_BYTES));
     let mut notices = 0;
-    // Beyond the eighth at which the next segment is asked for.
+    // Beyond the eighth at which the next segment is to be prepared.
     for _ in 0..40 {
         append(&mut log, TEND_EVERY_BYTES / 4, false);
         notices += u64::from(log.take_notice());
@@ -197,6 +197,27 @@ fn a_record_that_does_not_fit_asks_for_a_segment_of_its_length() {
     assert_eq!(length_of(&env, 2), LINK_END + record_bytes(record - RECORD_HEADER_BYTES));
     assert!(log.has_room(record), "in the prepared one");
     assert!(!log.has_room(record + 8));
+}
+
+#[test]
+fn a_full_segment_was_mostly_stored_if_more_than_half_of_it_was() {
+    // Of the records up to the end of the first segment, how many and whether they are synced.
+    let mostly_stored = |records: &[(u64, u64, bool)]| {
+        let env = MemEnv::new();
+        let mut log = start(maker(&env, 64 * KIB, 64 * KIB));
+        for &(count, bytes, soon_synced) in records {
+            (0..count).for_each(|_| append(&mut log, bytes, soon_synced));
+        }
+        assert_eq!(log.position().segment, 1);
+        append(&mut log, 32 * KIB, true);
+        assert_eq!(log.position().segment, 2);
+        log.shared().mostly_stored.load(Ordering::Relaxed)
+    };
+    assert!(mostly_stored(&[(60, KIB, false)]));
+    assert!(!mostly_stored(&[(60, KIB, true)]));
+    assert!(!mostly_stored(&[(6, 10 * KIB, false)]), "large records are written through");
+    assert!(mostly_stored(&[(35, KIB, false), (25, KIB, true)]));
+    assert!(!mostly_stored(&[(25, KIB, false), (35, KIB, true)]));
 }
 
 /// Segments 1 to 3, of which the first has writes.
