@@ -55,6 +55,11 @@ pub(super) const KINDS: [Kind; 8] = [
 ];
 
 impl Kind {
+    /// Whether it is an ext4, perhaps below an overlay.
+    pub(super) fn has_journal_of_ext4(&self) -> bool {
+        self.make == EXT4.make
+    }
+
     /// Whether the program that makes one is installed.
     pub(super) fn is_installed(&self) -> bool {
         Command::new(self.make).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
@@ -128,7 +133,7 @@ impl Disk {
 
     /// Whether its journal can be aborted from outside.
     pub(super) fn can_be_aborted(&self) -> bool {
-        self.kind.make == EXT4.make
+        self.kind.has_journal_of_ext4()
     }
 
     /// Cuts it off.

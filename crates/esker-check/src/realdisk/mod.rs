@@ -10,6 +10,7 @@
 //! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a
 //! file system in memory, so that nothing is left mounted however the campaign ends.
 
+mod device_error;
 mod filesystem;
 mod shutdown;
 mod syncs;
@@ -76,6 +77,8 @@ pub struct Totals {
     pub checkpoints: u64,
     /// Cuts under the syncs of the environment alone, not counted above.
     pub cuts_under_syncs: u64,
+    /// Errors of the device that took a block, none of which was promised.
+    pub device_errors: u64,
     /// What those syncs promised, block by block and name by name; all was found.
     pub syncs: u64,
 }
@@ -176,6 +179,10 @@ impl RealDisk {
     fn run_on(&self, kind: Kind, scratch: &Path, budget: Duration) -> Checked<Totals> {
         let started = Instant::now();
         let mut totals = Totals::default();
+        if kind.has_journal_of_ext4() {
+            let lost = device_error::round(kind, scratch).map_err(|what| format!("{}: {what}", kind.name))?;
+            totals.device_errors = u64::from(lost);
+        }
         self.cut_under_syncs(kind, scratch, started + budget, &mut totals)?;
         let mut disk = None;
         let mut database = None;
