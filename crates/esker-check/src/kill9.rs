@@ -360,7 +360,9 @@ impl KillLoop {
                     followed: 0,
                     outrun: 0,
                     told: 0,
-                    next_change: 0,
+                    // The first there ever was: reading from the oldest one there is would not
+                    // tell that others are gone.
+                    next_change: 1,
                 });
                 totals.databases += 1;
             }

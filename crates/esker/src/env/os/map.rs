@@ -109,8 +109,8 @@ impl LogMap {
     /// stores and writes share and waits for them; it commits what the file system still owes the
     /// inode for them to be found (reserved blocks that were written for the first time); it
     /// flushes the device's cache; and it returns the error of any page of the file that could not
-    /// be written since the last sync through the same open file, each once. Whether the file system
-    /// gave up meanwhile it does not tell: the caller asks (`confirm.rs`).
+    /// be written since the last sync through the same open file, each once. Whether the file
+    /// system gave up meanwhile it does not tell: the caller asks (`confirm.rs`).
     ///
     /// Before a page is written, the system makes it read-only in every mapping that has it
     /// writable, and interrupts the other processors for each such page, so that they forget how it
