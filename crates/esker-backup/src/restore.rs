@@ -146,5 +146,8 @@ fn remove_files(directory: &Path) -> Result<()> {
 /// Makes the names in a directory durable, where the system can. An error as well if its file
 /// system has given up before: then syncs before may have succeeded, and be lost.
 pub fn sync_directory(directory: &Path) -> Result<()> {
-    OsEnv.sync_dir(directory).map_err(Error::Database)
+    OsEnv.sync_dir(directory).map_err(|error| match error {
+        esker::Error::Io { source, .. } => Error::io("sync", directory, source),
+        error => Error::Database(error),
+    })
 }

@@ -5,7 +5,7 @@
 //! journal, which is what a power failure leaves; then it is mounted again and the database opened.
 //! It must hold the first n commits, n at least the last one that was promised to survive, and
 //! every acknowledged checkpoint its own. The same process goes on with it. Before that the
-//! environment is tried alone (`syncs.rs`).
+//! environment is tried alone (`device_error.rs`, `syncs.rs`).
 //!
 //! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a
 //! file system in memory, so that nothing is left mounted however the campaign ends.
@@ -38,7 +38,7 @@ const CUTS_PER_DATABASE: u64 = 6;
 /// Databases after which the file system is made anew.
 const DATABASES_PER_DISK: u64 = 4;
 /// Cuts under the syncs of the environment alone, before the others. A sync that promises too much
-/// in the moment of a cut is found by one in ten to five of them.
+/// in the moment of a cut is found by one cut in five to ten.
 const CUTS_UNDER_SYNCS: u64 = 60;
 /// The longest life of a writer, in milliseconds.
 const LONGEST_LIFE: usize = 150;

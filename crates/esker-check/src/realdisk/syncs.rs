@@ -71,15 +71,12 @@ impl Kind {
 
     /// The first of so many steps that is lost.
     fn lost(self, directory: &Path, steps: usize) -> std::io::Result<Option<usize>> {
-        let found = match self {
-            Kind::Log | Kind::Growing => std::fs::read(file(directory))?,
-            Kind::Names => Vec::new(),
-        };
-        let holds = |number| found.get(number * BLOCK_BYTES..(number + 1) * BLOCK_BYTES) == Some(&block(number)[..]);
-        Ok(match self {
-            Kind::Log | Kind::Growing => (0..steps).find(|&number| !holds(number)),
-            Kind::Names => (0..steps).find(|&number| !name(directory, number).exists()),
-        })
+        if matches!(self, Kind::Names) {
+            return Ok((0..steps).find(|&number| !name(directory, number).exists()));
+        }
+        let found = std::fs::read(file(directory))?;
+        let mut blocks = found.chunks(BLOCK_BYTES);
+        Ok((0..steps).find(|&number| blocks.next() != Some(&block(number)[..])))
     }
 }
 

@@ -71,6 +71,9 @@ const ZERO_CHUNK: usize = 1 << 20;
 /// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a
 ///   link: a directory prepared by another user leads nowhere else. (Elsewhere than on Unix, links
 ///   are followed.)
+/// - Ext4 and XFS report success for a sync in whose course they give up, after an error of the
+///   device for example. On Linux and Android every sync of a file and of a directory therefore
+///   fails if the file system has given up before its end.
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it
 ///   with the process. Elsewhere it excludes only other handles of the same process.
 ///
