@@ -148,6 +148,7 @@ pub unsafe extern "C" fn esker_keyspace_compaction_style(
                 bytes.set(max_bytes);
                 ESKER_COMPACTION_FIFO
             }
+            other => return Err(Failure::invalid(format!("{other:?} has no number in this interface"))),
         });
         Ok(())
     })

@@ -169,6 +169,8 @@ pub fn style_text(style: CompactionStyle) -> String {
         CompactionStyle::Leveled => "leveled".into(),
         CompactionStyle::Tiered => "tiered".into(),
         CompactionStyle::Fifo { max_bytes } => format!("fifo:{max_bytes}"),
+        // One that this command does not know, which reads nothing of it either.
+        other => format!("{other:?}"),
     }
 }
 

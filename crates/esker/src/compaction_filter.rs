@@ -12,6 +12,7 @@
 /// assert_eq!(decide(b"short"), Decision::Keep);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Decision {
     /// It stays.
     Keep,

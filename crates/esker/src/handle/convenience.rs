@@ -122,7 +122,8 @@ impl Keyspace {
     /// [`Keyspace::delete_range`]. The empty prefix is that of every key.
     ///
     /// # Errors
-    /// As [`Keyspace::delete_range`].
+    /// As [`Keyspace::delete_range`]; `InvalidArgument` in the order of a comparator that is not
+    /// built in, where keys of a prefix need not be neighbours.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -417,7 +418,8 @@ impl Transaction {
     /// Removes every key that begins with `prefix` at the commit, as [`Transaction::delete_range`].
     ///
     /// # Errors
-    /// As [`Transaction::delete_range`].
+    /// As [`Transaction::delete_range`]; `InvalidArgument` in the order of a comparator that is not
+    /// built in, where keys of a prefix need not be neighbours.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -438,7 +440,8 @@ impl Batch {
     /// Adds a delete of every key that begins with `prefix`, as [`Batch::delete_range`].
     ///
     /// # Errors
-    /// As [`Batch::delete_range`].
+    /// As [`Batch::delete_range`]; `InvalidArgument` in the order of a comparator that is not
+    /// built in, where keys of a prefix need not be neighbours.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -178,6 +178,9 @@ impl Snapshot {
 
     /// The keys that begin with `prefix` with their values then, ascending.
     ///
+    /// Where keys of a prefix need not be neighbours, in the order of a comparator that is not
+    /// built in, its first item is `InvalidArgument`.
+    ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
     /// # let names = db.keyspace("names", Default::default())?;

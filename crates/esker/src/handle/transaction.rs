@@ -380,6 +380,9 @@ impl Transaction {
     /// The keys that begin with `prefix` with their values, ascending, as the transaction sees
     /// them.
     ///
+    /// Where keys of a prefix need not be neighbours, in the order of a comparator that is not
+    /// built in, its first item is `InvalidArgument`.
+    ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
     /// # let names = db.keyspace("names", Default::default())?;

@@ -10,6 +10,7 @@ use crate::base::compression::Codec;
 /// let options = esker::Options::default().wal_mode(esker::WalMode::Plain);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WalMode {
     /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call
     /// per write. Installs a handler for SIGBUS, so that a store that the disk cannot take is an
@@ -26,6 +27,7 @@ pub enum WalMode {
 /// let options = esker::Options::default().read_mode(esker::ReadMode::Pread);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ReadMode {
     /// Mapped where the environment can map; compressed blocks go through the block cache either
     /// way. Installs a handler for SIGBUS, so that a page that the disk cannot bring is an error:
@@ -61,6 +63,7 @@ pub enum ReadMode {
 /// let options = esker::Options::default().compression(esker::Compression::Lz4);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// Not at all: read in place where the file is mapped.
     #[default]
@@ -103,6 +106,7 @@ impl Compression {
 /// let options = KeyspaceOptions::default().compaction_style(CompactionStyle::Leveled);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CompactionStyle {
     /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm
     /// of times; a point read probes up to about a dozen runs, and one in an idle database. The

@@ -12,6 +12,7 @@ use std::fmt;
 /// assert!(explanation.options.iter().all(|option| option.origin == Origin::Default));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Origin {
     /// It was not set.
     Default,

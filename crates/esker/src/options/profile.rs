@@ -28,6 +28,7 @@ use std::str::FromStr;
 /// assert!(options.explain().to_string().contains("profile counters"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Profile {
     /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of
     /// them before a flush; the cache, which blind writes do not use, is smaller.

@@ -17,6 +17,7 @@ use std::time::Duration;
 /// # Ok::<(), esker::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum StallPolicy {
     /// It waits for as long as it takes.
     #[default]

@@ -360,11 +360,16 @@ impl<K: KeyCodec, N: Count> Counters<K, N> {
 /// batch.commit()?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "it writes nothing by itself"]
 pub struct CounterBatch<'a, K, N> {
     counters: &'a Counters<K, N>,
     batch: &'a mut Batch,
+}
+
+impl<K, N> fmt::Debug for CounterBatch<'_, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CounterBatch").field("counters", &self.counters).field("batch", &self.batch).finish()
+    }
 }
 
 impl<K: KeyCodec, N: Count> CounterBatch<'_, K, N> {
@@ -450,11 +455,19 @@ impl<K: KeyCodec, N: Count> CounterBatch<'_, K, N> {
 /// transaction.commit()?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "it reads and writes nothing by itself"]
 pub struct CounterTransaction<'a, K, N> {
     counters: &'a Counters<K, N>,
     transaction: &'a mut Transaction,
+}
+
+impl<K, N> fmt::Debug for CounterTransaction<'_, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CounterTransaction")
+            .field("counters", &self.counters)
+            .field("transaction", &self.transaction)
+            .finish()
+    }
 }
 
 impl<K: KeyCodec, N: Count> CounterTransaction<'_, K, N> {

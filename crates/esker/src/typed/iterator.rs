@@ -110,12 +110,17 @@ where
 /// assert_eq!(names.next_back().transpose()?.as_deref(), Some("ada"));
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "an iterator reads nothing until it is advanced"]
 pub struct TypedKeys<K> {
     keys: Keys,
     keyspace: Keyspace,
     types: PhantomData<fn() -> K>,
+}
+
+impl<K> fmt::Debug for TypedKeys<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedKeys").field("keys", &self.keys).field("keyspace", &self.keyspace).finish()
+    }
 }
 
 impl<K: KeyCodec> TypedKeys<K> {

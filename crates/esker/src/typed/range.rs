@@ -1,7 +1,7 @@
 //! Ranges of typed keys.
 
 use super::key::EncodeKey;
-use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A range of keys of type `K`: `..`, `a..b`, `a..`, `..b`, `a..=b`, `..=b`, or a pair of bounds,
 /// of anything that can be given for a `K`. An inverted one has no keys.
@@ -51,7 +51,8 @@ typed_range! {
     Range<Q>: |it| Bound::Included(encoded(&it.start)), Bound::Excluded(encoded(&it.end));
     RangeFrom<Q>: |it| Bound::Included(encoded(&it.start)), Bound::Unbounded;
     RangeTo<Q>: |it| Bound::Unbounded, Bound::Excluded(encoded(&it.end));
-    RangeInclusive<Q>: |it| Bound::Included(encoded(it.start())), Bound::Included(encoded(it.end()));
+    // Its end is excluded once it was iterated to the end: then it has no keys.
+    RangeInclusive<Q>: |it| Bound::Included(encoded(it.start())), it.end_bound().map(encoded);
     RangeToInclusive<Q>: |it| Bound::Unbounded, Bound::Included(encoded(&it.end));
     (Bound<Q>, Bound<Q>): |it| it.0.as_ref().map(encoded), it.1.as_ref().map(encoded);
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::random::Random;
 use crate::base::slice::Slice;
 use std::fmt::Debug;
+use std::ops::Bound;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Random values, of which many are equal, close to each other, or at a limit.
@@ -201,6 +202,16 @@ fn whatever_decodes_as_a_key_has_one_encoding_and_the_rest_is_an_error() {
     for seed in [2, new_seed()] {
         every_key_type!(decodes_nothing_else, &mut Random::new(seed));
     }
+}
+
+/// Seen: `range` with an inclusive range that was iterated before gave its last key again. Trigger:
+/// its end was taken for one that is included. Cost: a key too many.
+#[test]
+fn an_inclusive_range_that_is_used_up_has_no_keys() {
+    let mut range = 1..=3u16;
+    assert_eq!(range.by_ref().count(), 3);
+    let (start, end) = TypedRange::<u16>::encode_bounds(&range);
+    assert!(matches!((start, end), (Bound::Included(start), Bound::Excluded(end)) if start == end));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::range::TypedRange;
 use super::value::{EncodeValue, ValueCodec};
 use crate::error::Result;
 use crate::handle::{Transaction, TransactionIter};
+use std::fmt;
 
 impl<K, V> TypedKeyspace<K, V> {
     /// Reads and writes of the keyspace that are part of the transaction.
@@ -38,11 +39,19 @@ impl<K, V> TypedKeyspace<K, V> {
 /// transaction.commit()?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "it reads and writes nothing by itself"]
 pub struct TypedTransaction<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) transaction: &'a mut Transaction,
+}
+
+impl<K, V> fmt::Debug for TypedTransaction<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedTransaction")
+            .field("keyspace", &self.keyspace)
+            .field("transaction", &self.transaction)
+            .finish()
+    }
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedTransaction<'_, K, V> {

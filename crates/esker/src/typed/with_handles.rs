@@ -8,6 +8,7 @@ use super::range::TypedRange;
 use super::value::{EncodeValue, ValueCodec};
 use crate::error::Result;
 use crate::handle::{Batch, Snapshot};
+use std::fmt;
 use std::time::Duration;
 
 impl<K, V> TypedKeyspace<K, V> {
@@ -52,11 +53,16 @@ impl<K, V> TypedKeyspace<K, V> {
 /// assert_eq!(born.at(&snapshot).iter().count(), 0);
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "it reads nothing by itself"]
 pub struct TypedSnapshot<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) snapshot: &'a Snapshot,
+}
+
+impl<K, V> fmt::Debug for TypedSnapshot<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedSnapshot").field("keyspace", &self.keyspace).field("snapshot", &self.snapshot).finish()
+    }
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
@@ -153,11 +159,16 @@ impl<K: KeyCodec, V: ValueCodec> TypedSnapshot<'_, K, V> {
 /// batch.commit()?;
 /// # Ok::<(), esker::Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "it writes nothing by itself"]
 pub struct TypedBatch<'a, K, V> {
     pub(super) keyspace: &'a TypedKeyspace<K, V>,
     pub(super) batch: &'a mut Batch,
+}
+
+impl<K, V> fmt::Debug for TypedBatch<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedBatch").field("keyspace", &self.keyspace).field("batch", &self.batch).finish()
+    }
 }
 
 impl<K: KeyCodec, V: ValueCodec> TypedBatch<'_, K, V> {

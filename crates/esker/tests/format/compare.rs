@@ -45,6 +45,7 @@ fn keyspace(keyspace: &Keyspace) -> Contents {
             CompactionStyle::Leveled => (1, 0),
             CompactionStyle::Tiered => (2, 0),
             CompactionStyle::Fifo { max_bytes } => (3, max_bytes),
+            other => panic!("doc/format does not have {other:?}"),
         },
         pairs: pairs.collect(),
     }
