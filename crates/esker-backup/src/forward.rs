@@ -197,7 +197,11 @@ pub fn begin(directory: &Path, unfinished: &Path) -> Result<()> {
     }
     remove_database(unfinished)?;
     restore::make_directory(parent_of(unfinished))?;
-    let written = File::create(&mark).and_then(|mut file| file.write_all(MARK).and_then(|()| file.sync_all()));
+    let written = match is_ours {
+        // Not again: cut short in that, it would not say any more what the files beside it are.
+        true => File::options().write(true).open(&mark).and_then(|file| file.sync_all()),
+        false => File::create(&mark).and_then(|mut file| file.write_all(MARK).and_then(|()| file.sync_all())),
+    };
     written.map_err(|error| Error::io("write", &mark, error))?;
     sync_directory(parent_of(unfinished))
 }

@@ -85,7 +85,7 @@ impl<'a> Store<'a> {
 
     /// Runs `attempt` until it succeeds, fails for good, or has been tried often enough.
     pub async fn retry<T, F: Future<Output = Result<T>>>(&self, attempt: impl Fn() -> F) -> Result<T> {
-        let mut delay = self.transfers.retry_delay;
+        let mut delay = self.transfers.retry_delay.min(MAX_DELAY);
         for _ in 0..self.transfers.retries {
             match self.unless_cancelled(attempt()).await? {
                 Err(Error::Store { source, .. }) if is_transient(&source) => {}

@@ -1,7 +1,7 @@
 //! Every call of a create, a prune, a restore and a verification goes wrong in every way.
 
 use super::store::{Plan, Planned};
-use super::world::{World, contents, is_planned, planned, quick, read};
+use super::world::{World, contents, is_planned, planned, quick, read, two_backups};
 use crate::verify::verify;
 use crate::{Error, Prune, Transfers};
 use object_store::memory::InMemory;
@@ -12,15 +12,6 @@ use std::time::Duration;
 /// All plans for the call with this number.
 fn plans(at: u64) -> [Plan; 5] {
     [Plan::FailAt(at), Plan::FailFrom(at), Plan::AnswerLostAt(at), Plan::AnswerLostFrom(at), Plan::HangFrom(at)]
-}
-
-/// A target with two backups, of versions 1 and 2.
-fn two_backups(world: &World) -> Arc<InMemory> {
-    let inner = Arc::new(InMemory::new());
-    for version in [1, 2] {
-        assert_eq!(world.create(&*inner, version, &quick()).unwrap(), version);
-    }
-    inner
 }
 
 #[test]

@@ -13,8 +13,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use tokio::time::Instant;
 
 use crate::Cancel;
+
+/// What a call panics with by [`Plan::EndAt`].
+pub const END: &str = "the end of the process, as planned";
 
 /// What goes wrong. Calls are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +29,19 @@ pub enum Plan {
     FailAt(u64),
     /// This call and all after it do nothing and fail: the process is gone, or the network.
     FailFrom(u64),
+    /// So many calls from this one on do nothing and fail.
+    FailTimes(u64, u64),
+    /// This call and all after it do nothing and fail for good: there is no permission.
+    DenyFrom(u64),
     /// This call does what it is to, and fails.
     AnswerLostAt(u64),
     /// The same, and all calls after it do nothing and fail.
     AnswerLostFrom(u64),
+    /// So many calls from this one on do what they are to, and fail.
+    AnswerLostTimes(u64, u64),
+    /// The process ends in this call, which does nothing: it panics with [`END`], so that nothing
+    /// is tidied up behind it.
+    EndAt(u64),
     /// This call and all after it do nothing and never return; the first sets the flag that
     /// cancels.
     HangFrom(u64),
@@ -44,6 +57,8 @@ type Look = Box<dyn Fn(&InMemory) + Send + Sync>;
 struct Shared {
     inner: Arc<InMemory>,
     calls: AtomicU64,
+    /// When each of them began.
+    times: Mutex<Vec<Instant>>,
     plan: Mutex<Plan>,
     cancel: Cancel,
     /// Where calls let others come first; 0 if they do not.
@@ -59,18 +74,25 @@ impl Planned {
     /// A store with these objects.
     pub fn new(inner: Arc<InMemory>, plan: Plan, cancel: &Cancel) -> Planned {
         let (calls, plan, random) = (AtomicU64::new(0), Mutex::new(plan), AtomicU64::new(0));
-        Planned(Arc::new(Shared { inner, calls, plan, cancel: cancel.clone(), random, look: None }))
+        let (times, cancel) = (Mutex::default(), cancel.clone());
+        Planned(Arc::new(Shared { inner, calls, times, plan, cancel, random, look: None }))
     }
 
     /// One whose calls take different times, and whose listings are of no one moment.
     pub fn shuffled(inner: Arc<InMemory>, plan: Plan, seed: u64, look: Look) -> Planned {
         let (calls, plan, random) = (AtomicU64::new(0), Mutex::new(plan), AtomicU64::new(seed | 1));
-        Planned(Arc::new(Shared { inner, calls, plan, cancel: Cancel::default(), random, look: Some(look) }))
+        let (times, cancel) = (Mutex::default(), Cancel::default());
+        Planned(Arc::new(Shared { inner, calls, times, plan, cancel, random, look: Some(look) }))
     }
 
     /// How many calls there were.
     pub fn calls(&self) -> u64 {
         self.0.calls.load(Relaxed)
+    }
+
+    /// When each call began, by the clock of the runtime.
+    pub fn times(&self) -> Vec<Instant> {
+        self.0.times.lock().unwrap().clone()
     }
 }
 
@@ -100,12 +122,17 @@ impl Shared {
     async fn begin(&self) -> Result<bool> {
         self.pause().await;
         let call = self.calls.fetch_add(1, Relaxed);
+        self.times.lock().unwrap().push(Instant::now());
         let plan = *self.plan.lock().unwrap();
         match plan {
             Plan::FailAt(at) if call == at => Err(failure()),
             Plan::FailFrom(at) if call >= at => Err(failure()),
+            Plan::FailTimes(at, times) if (at..at + times).contains(&call) => Err(failure()),
+            Plan::DenyFrom(at) if call >= at => Err(denial()),
             Plan::AnswerLostAt(at) | Plan::AnswerLostFrom(at) if call == at => Ok(false),
             Plan::AnswerLostFrom(at) if call > at => Err(failure()),
+            Plan::AnswerLostTimes(at, times) if (at..at + times).contains(&call) => Ok(false),
+            Plan::EndAt(at) if call == at => std::panic::panic_any(END),
             Plan::HangFrom(at) if call >= at => {
                 self.cancel.cancel();
                 std::future::pending().await
@@ -145,6 +172,10 @@ impl Shared {
 
 fn failure() -> Error {
     Error::Generic { store: "planned", source: "as planned".into() }
+}
+
+fn denial() -> Error {
+    Error::PermissionDenied { path: "any".into(), source: "as planned".into() }
 }
 
 impl fmt::Debug for Planned {

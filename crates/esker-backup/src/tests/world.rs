@@ -154,6 +154,15 @@ pub fn about(version: u64) -> About {
     }
 }
 
+/// A target with two backups, of versions 1 and 2.
+pub fn two_backups(world: &World) -> Arc<InMemory> {
+    let inner = Arc::new(InMemory::new());
+    for version in [1, 2] {
+        assert_eq!(world.create(&*inner, version, &quick()).unwrap(), version);
+    }
+    inner
+}
+
 /// No retries, and parts of a few bytes.
 pub fn quick() -> Transfers {
     Transfers::default().retries(0, Duration::ZERO).part_bytes(40).parallel(3)
