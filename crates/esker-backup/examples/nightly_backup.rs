@@ -2,7 +2,7 @@
 //!
 //!     cargo run --package esker-backup --example nightly_backup [DIRECTORY]
 
-use esker::{Db, KeyspaceOptions, Options, merge::UInt64Add};
+use esker::{Counters, Db, Options};
 use esker_backup::{Create, Prune, Target, Transfers};
 use std::error::Error;
 use std::num::NonZeroU64;
@@ -25,7 +25,7 @@ fn night(db: &Db, target: &Target) -> Result<u64, Box<dyn Error>> {
 /// Everything, in this directory.
 pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     let db = Db::open(directory.join("data"), Options::default())?;
-    let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+    let hits: Counters<String> = Counters::open(&db, "hits", Default::default())?;
     // Another disk, or `Target::url("s3://bucket/hits", ...)`; no faster than 100 MB a second.
     let slowly = Transfers::default().bytes_per_second(NonZeroU64::new(100_000_000));
     let target = Target::new_directory(directory.join("backups"))?.with(slowly);
@@ -33,7 +33,7 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     let mut numbers = Vec::new();
     for day in 1..=5_u64 {
         for page in 0..1000 {
-            hits.merge(format!("/page/{page}"), day.to_le_bytes())?;
+            hits.add(format!("/page/{page}"), day)?;
         }
         numbers.push(night(&db, &target)?);
     }
@@ -49,16 +49,15 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     assert_eq!(Some(&restored.number), numbers.last());
 
     let db = Db::open(directory.join("data"), Options::default())?;
-    let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
-    let count = hits.get("/page/7")?.ok_or("the page is gone")?;
-    assert_eq!(u64::from_le_bytes(count.as_ref().try_into()?), 1 + 2 + 3 + 4 + 5);
+    let hits: Counters<String> = Counters::open(&db, "hits", Default::default())?;
+    assert_eq!(hits.get("/page/7")?, 1 + 2 + 3 + 4 + 5);
 
     // The day before yesterday, beside it.
     let earlier = numbers[numbers.len() - 3];
     target.restore(Some(earlier), directory.join("earlier"))?;
     let then = Db::open_read_only(directory.join("earlier"), Options::default())?;
-    let count = then.existing_keyspace("hits")?.get("/page/7")?.ok_or("the page is gone")?;
-    assert_eq!(u64::from_le_bytes(count.as_ref().try_into()?), 1 + 2 + 3);
+    let hits: Counters<String> = Counters::new(then.existing_keyspace("hits")?)?;
+    assert_eq!(hits.get("/page/7")?, 1 + 2 + 3);
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! Run it with `cargo run --example job_queue`, or with a directory as its argument to keep the
 //! database: a second run goes on with what the first has left.
 
-use esker::{Db, Keyspace, KeyspaceOptions, Options, WriteOptions};
+use esker::{Counters, Db, Keyspace, KeyspaceOptions, Options, WriteOptions};
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Queue {
     /// By number: the job's place in `waiting`, which is after the end of the lease.
     leased: Keyspace,
     /// The number of the last job.
-    numbers: Keyspace,
+    numbers: Counters<String>,
 }
 
 /// A job that a worker has.
@@ -43,19 +43,17 @@ fn place(due_ms: u64, number: u64) -> [u8; 16] {
 impl Queue {
     fn open(directory: &Path) -> esker::Result<Queue> {
         let db = Db::open(directory, Options::default())?;
-        let adds = KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add);
         Ok(Queue {
             waiting: db.keyspace("waiting", KeyspaceOptions::default())?,
             leased: db.keyspace("leased", KeyspaceOptions::default())?,
-            numbers: db.keyspace("numbers", adds)?,
+            numbers: Counters::open(&db, "numbers", KeyspaceOptions::default())?,
             db,
         })
     }
 
     /// Adds a job that is due at that time. It is not lost when this has returned, whatever fails.
     fn add(&self, due_ms: u64, work: &str) -> esker::Result<u64> {
-        let number = self.numbers.merge_and_get("last", 1u64.to_le_bytes())?;
-        let number = number.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let number = self.numbers.add_and_get("last", 1)?;
         self.waiting.put_with(place(due_ms, number), work, &WriteOptions::new().sync(true))?;
         Ok(number)
     }

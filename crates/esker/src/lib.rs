@@ -4,23 +4,26 @@
 //! ```
 //! # fn main() -> esker::Result<()> {
 //! # let directory = std::env::temp_dir().join(format!("esker-doc-lib-{}", std::process::id()));
-//! use esker::{Db, KeyspaceOptions, Options, WriteOptions, merge::UInt64Add};
+//! use esker::{Counters, Db, Options, WriteOptions};
 //!
 //! let db = Db::open(&directory, Options::default())?;
-//! let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
-//! hits.merge("/index.html", 1u64.to_le_bytes())?;                          // blind: reads nothing
-//! hits.put_with("/about.html", 7u64.to_le_bytes(), &WriteOptions::new().sync(true))?;
+//! let hits: Counters<String> = Counters::open(&db, "hits", Default::default())?;
+//! hits.add("/index.html", 1)?;                                             // blind: reads nothing
+//! let titles = db.keyspace("titles", Default::default())?;
+//! titles.put_with("/index.html", "Welcome", &WriteOptions::new().sync(true))?;
 //!
-//! let snapshot = db.snapshot();
-//! hits.delete("/index.html")?;
-//! assert!(hits.get("/index.html")?.is_none());
-//! assert!(snapshot.get(&hits, "/index.html")?.is_some());
+//! let snapshot = db.snapshot();                                            // of all keyspaces
+//! hits.add("/index.html", 1)?;
+//! titles.delete("/index.html")?;
+//! assert_eq!((hits.get("/index.html")?, hits.get_at(&snapshot, "/index.html")?), (2, 1));
+//! assert!(titles.get("/index.html")?.is_none());
+//! assert!(snapshot.get(&titles, "/index.html")?.is_some());
 //!
 //! for pair in hits.prefix("/").rev() {
-//!     let (key, value) = pair?;
-//!     println!("{key:?} {value:?}");
+//!     let (page, views) = pair?;
+//!     println!("{page} {views}");
 //! }
-//! # drop((snapshot, hits));
+//! # drop((snapshot, hits, titles));
 //! db.close()?;
 //! # std::fs::remove_dir_all(&directory).ok();
 //! # Ok(())

@@ -30,19 +30,28 @@ pub fn example(workspace: &Workspace) -> Vec<Violation> {
     different.map(|index| Violation::new(README, start + index, what)).into_iter().collect()
 }
 
-/// Where the first line of the README says another licence or another oldest Rust than the
-/// manifest.
+/// Where the badges at the head of the README, or their pictures, say another licence or another
+/// oldest Rust than the manifest.
 pub fn badges(workspace: &Workspace) -> Vec<Violation> {
     let text = |path: &str| workspace.texts.get(path).map_or("", String::as_str);
     let value = |key: &str| {
         let value = text(MANIFEST).lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
         value.and_then(|value| value.split('"').next()).unwrap_or("?")
     };
-    let expected = format!("Licence: [{}](LICENSE). Oldest Rust: {}.", value("license"), value("rust-version"));
-    if text(README).lines().nth(2) == Some(&*expected) {
-        return Vec::new();
+    let (licence, rust) = (value("license"), value("rust-version"));
+    let expected = format!(
+        "[![Licence: {licence}](doc/badges/licence.svg)](LICENSE) ![Oldest Rust: {rust}](doc/badges/oldest-rust.svg)"
+    );
+    let mut found = Vec::new();
+    if text(README).lines().nth(2) != Some(&*expected) {
+        found.push(Violation::new(README, 3, format!("the line by {MANIFEST} is {expected:?}")));
     }
-    vec![Violation::new(README, 3, format!("the line by {MANIFEST} is {expected:?}"))]
+    for (path, value) in [("doc/badges/licence.svg", licence), ("doc/badges/oldest-rust.svg", rust)] {
+        if !text(path).contains(&format!(">{value}</text>")) {
+            found.push(Violation::new(path, 1, format!("by {MANIFEST} the picture says {value:?}")));
+        }
+    }
+    found
 }
 
 /// The first block of code that begins with the line `fence`: the number of its first line, and its

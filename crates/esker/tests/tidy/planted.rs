@@ -313,14 +313,21 @@ fn an_example_that_is_not_the_documentation_s() {
 
 #[test]
 fn a_readme_with_another_oldest_rust() {
-    let with = |line: &str| {
+    let with = |line: &str, rust: &str| {
         let readme = format!("# A\n\n{line}\n");
         let manifest = "[workspace.package]\nrust-version = \"1.9\"\nlicense = \"X\"\n";
-        let texts = [("README.md", readme), ("Cargo.toml", manifest.to_owned())];
+        let picture = |value: &str| format!("<text>{value}</text>");
+        let texts = [
+            ("README.md", readme),
+            ("Cargo.toml", manifest.to_owned()),
+            ("doc/badges/licence.svg", picture("X")),
+            ("doc/badges/oldest-rust.svg", picture(rust)),
+        ];
         documents::badges(&Workspace::new(texts.map(|(path, text)| (path.to_owned(), text)).into())).len()
     };
-    assert_eq!(with("Licence: [X](LICENSE). Oldest Rust: 1.9."), 0);
-    assert_eq!((with("Licence: [X](LICENSE). Oldest Rust: 1.8."), with("")), (1, 1));
+    let right = "[![Licence: X](doc/badges/licence.svg)](LICENSE) ![Oldest Rust: 1.9](doc/badges/oldest-rust.svg)";
+    assert_eq!((with(right, "1.9"), with(&right.replace("1.9", "1.8"), "1.9"), with("", "1.9")), (0, 1, 1));
+    assert_eq!(with(right, "1.8"), 1);
 }
 
 #[test]

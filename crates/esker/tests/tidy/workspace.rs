@@ -193,7 +193,8 @@ fn collect(
     const LEFT_OUT: [&str; 6] = ["target", ".git", "bench-out", "corpus", "artifacts", "node_modules"];
     /// Directories whose files are only named.
     const NAMED: [&str; 1] = ["results"];
-    const ENDINGS: [&str; 11] = [".rs", ".toml", ".lock", ".md", ".css", ".js", ".mjs", ".ts", ".sh", ".py", ".yml"];
+    const ENDINGS: [&str; 12] =
+        [".rs", ".toml", ".lock", ".md", ".css", ".js", ".mjs", ".ts", ".sh", ".py", ".yml", ".svg"];
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
