@@ -47,7 +47,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions
+.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets without-c-compiler
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -157,14 +157,14 @@ endif
 # own, so that they do not wait for the builds of others.
 LAST := python go last-command node book
 ifeq ($(CI),true)
-LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages last-without-assertions
+LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets
 endif
 last-command:
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
 last-interleavings:
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 last-dependencies:
-	$(call step,dependencies,$(MAKE) --no-print-directory deny)
+	$(call step,dependencies,$(MAKE) --no-print-directory without-c-compiler deny)
 last-first-steps:
 	$(call step,the first steps of the book,scripts/first-steps --quick)
 last-oldest-rust:
@@ -175,6 +175,9 @@ last-packages:
 	$(call step,packages,$(MAKE) --no-print-directory package)
 last-without-assertions:
 	$(call step,orders without debug assertions,$(MAKE) --no-print-directory without-assertions)
+# They are no part of the workspace, so that nothing else compiles them.
+last-fuzz-targets:
+	$(call step,fuzz targets,$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz)
 
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
 # ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
@@ -189,12 +192,17 @@ interleavings:
 	sed -n 's/.*interleavings: .* \([0-9]*\) schedules.*/\1/p' $(OUT)/interleavings.txt | \
 	    awk '{ sum += $$1 } END { print "interleavings: " sum " schedules of " NR " models, none wrong"; exit NR == 0 }'
 
+# The engine compiles without one: what would run it, or look for a library of it, is not among its dependencies.
+without-c-compiler:
+	@if $(CARGO) tree --package esker --edges normal,build --prefix none | grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|nasm-rs) '; \
+	then echo "the engine needs a C compiler, for what is above"; exit 1; fi
+
 # Debug builds notice more of what a comparator of the program's own does wrong: here it meets the engine as programs have it.
 # Little is optimised, since the build is what takes the time.
 without-assertions: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS := false
 without-assertions: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 without-assertions:
-	scripts/filtered-tests --filters order:: -- \
+	scripts/filtered-tests --filters "order:: zstd::a_build_without_it" -- \
 	    $(CARGO) test --package esker --test operations --target-dir $(TARGET)/without-assertions -- {}
 
 # The files with `unsafe` (crates/esker/tests/tidy/exceptions.rs) but for those that call the system, and what they are for.
