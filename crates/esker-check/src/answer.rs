@@ -1,9 +1,9 @@
 //! Answers of the engine: compared with the model's, and in words.
 
 use crate::Checked;
-use crate::model::{Answer, Entry, MergeFails};
-use crate::state::shown;
-use esker::{Error, Slice};
+use crate::model::{Answer, Entry, MergeFails, NEVER};
+use crate::state::{shown, time};
+use esker::{Error, Expiry, Slice};
 use std::fmt;
 
 /// What an iterator yields.
@@ -57,4 +57,26 @@ pub fn compare_known<T: PartialEq + fmt::Debug>(
         (Ok(expected), Ok(found)) if found == *expected => Ok(()),
         (expected, found) => Err(format!("the answer is {found:?}, expected {expected:?}")),
     }
+}
+
+/// Whether the engine's expiry of a key is the model's. `fails`: the key's operands cannot be
+/// combined.
+pub fn compare_expiry(expected: Option<u64>, fails: bool, found: &esker::Result<Option<Expiry>>) -> Checked<()> {
+    // Later than any date that a calendar has; the engine may count it as never.
+    const FAR: u64 = 1 << 62;
+    let right = match (expected, found) {
+        (None, Ok(None)) | (Some(NEVER), Ok(Some(Expiry::Never))) => true,
+        (Some(FAR..), Ok(Some(expiry))) => match expiry {
+            Expiry::At(at) => *at >= time(1 << 47),
+            _ => true,
+        },
+        (Some(expiry), Ok(Some(Expiry::At(at)))) => *at == time(expiry),
+        // Whether it combines what it does not need is for the engine to choose.
+        (Some(_), Err(Error::MergeFailed { .. })) => fails,
+        _ => false,
+    };
+    if right {
+        return Ok(());
+    }
+    Err(format!("it expires at {found:?}, expected {expected:?}, {:?}", expected.map(time)))
 }

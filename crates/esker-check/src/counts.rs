@@ -186,12 +186,13 @@ fn keyspaces(operation: &Operation) -> Vec<usize> {
             let of_step = |step: &TransactionStep| match step {
                 TransactionStep::Get(keyspace, _)
                 | TransactionStep::Contains(keyspace, _)
+                | TransactionStep::ExpiresAt(keyspace, _)
                 | TransactionStep::Scan(keyspace, _)
                 | TransactionStep::End(keyspace, _)
                 | TransactionStep::Count(keyspace, _)
                 | TransactionStep::PopFirst(keyspace)
                 | TransactionStep::Drop(keyspace) => Some(*keyspace),
-                TransactionStep::Write(_) | TransactionStep::Outside(_) => None,
+                TransactionStep::Write(_) | TransactionStep::Outside(_) | TransactionStep::Clock(_) => None,
             };
             let written = writes(operation).into_iter().map(|write| write.keyspace);
             steps.iter().filter_map(of_step).chain(written).collect()

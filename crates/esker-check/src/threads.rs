@@ -2,38 +2,54 @@
 //!
 //! Every commit of a writer raises its own number in two keyspaces and adds one to a common sum. So
 //! in every snapshot, and after every loss, the two numbers of each writer are equal and their
-//! total is the sum: any torn, reordered or missing batch shows. Which interleavings happen is up
-//! to the machine; the seed fixes the rest.
+//! total is the sum: any torn, reordered or missing batch shows. A few commits count a vote
+//! besides, in the same way. Which interleavings happen is up to the machine; the seed fixes the
+//! rest.
 //!
 //! Another thread creates a keyspace, writes its number there and beside the numbers, in one batch,
 //! and drops the keyspace, again and again. So what is in the keyspace is the number beside it, or
 //! nothing; a handle of before says that the keyspace was dropped, but for snapshots of before.
 //!
-//! Others have a lease in turn, by conditional writes (`threads/leases.rs`). A follower and, with
-//! odd seeds, a reader of the changes read along (`threads/reading_along.rs`).
+//! Others have a lease in turn, by conditional writes (`threads/leases.rs`); one gives a keyspace
+//! other names, settings and loads, and the sum and the votes other settings
+//! (`threads/altering.rs`); and some put jobs into queues and take them out, through typed handles
+//! (`threads/queues.rs`). A follower and, with odd seeds, a reader of the changes read along
+//! (`threads/reading_along.rs`).
 
+mod altering;
 mod leases;
+mod queues;
 mod reading_along;
+mod stored;
 
 use crate::Checked;
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::simulated::MEMORY_PATH;
-use crate::state::shown;
+use altering::Altering;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{ChangeRetention, Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, Ttl, WriteOptions};
+use esker::{
+    ChangeRetention, Db, Keyspace, KeyspaceOptions, ManualClock, Options, Slice, Snapshot, StallPolicy, Ttl,
+    WriteOptions,
+};
 use leases::Leases;
+use queues::Queues;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
+use stored::{NOW, number};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
 /// Threads that have the lease in turn.
 const HOLDERS: usize = 2;
+/// Threads that put jobs into queues and take them out.
+const WORKERS: usize = 2;
 const SUM: &[u8] = b"sum";
+/// So many commits have one vote.
+const VOTES: usize = 500;
 /// The keyspace that comes and goes, and the key of its number.
 const PASSING: &str = "passing";
 const GENERATION: &[u8] = b"generation";
@@ -53,6 +69,14 @@ pub struct Totals {
     pub drops: AtomicU64,
     /// Leases taken and given back.
     pub leases: AtomicU64,
+    /// Loads into the altered keyspace, each behind another name.
+    pub loads: AtomicU64,
+    /// Merge operators that took the place of others.
+    pub operators: AtomicU64,
+    /// Jobs popped.
+    pub popped: AtomicU64,
+    /// Tasks taken in transactions.
+    pub done: AtomicU64,
     /// How often the follower had caught up, and was checked.
     pub followed: AtomicU64,
     /// Batches in the changes.
@@ -62,12 +86,14 @@ pub struct Totals {
 /// Numbers below which no writer's number may fall.
 type Floor = [u64; WRITERS];
 
-/// What an image must have.
+/// What a reader or an image must have.
 struct Least {
     numbers: Floor,
     /// Numbers up to this one are in no keyspace any more.
     dropped: u64,
     ticket: u64,
+    altering: altering::Least,
+    queues: queues::Least,
 }
 
 #[derive(Default)]
@@ -77,8 +103,39 @@ struct Shared {
     /// Numbers up to this one are in no keyspace any more.
     dropped: AtomicU64,
     leases: Leases,
+    altering: Altering,
+    queues: Queues,
     stop: AtomicBool,
     totals: Totals,
+}
+
+impl Shared {
+    /// What survives from now on: the end of the process, or also a loss of power.
+    fn least(&self, lost_power: bool) -> Least {
+        let (ticket, synced_ticket) = self.leases.tickets();
+        Least {
+            numbers: floor(if lost_power { &self.synced } else { &self.acknowledged }),
+            dropped: self.dropped.load(Ordering::Acquire),
+            ticket: if lost_power { synced_ticket } else { ticket },
+            altering: self.altering.least(lost_power),
+            queues: self.queues.least(lost_power),
+        }
+    }
+
+    /// Whether each thread has done its work once: a machine may be slow.
+    fn is_each_done(&self) -> bool {
+        self.altering.is_each_done() && self.queues.handed_out().iter().all(|&last| last > 0)
+    }
+
+    /// Takes over what the threads have counted themselves.
+    fn count(&self) {
+        let [popped, done] = self.queues.handed_out();
+        self.totals.leases.store(self.leases.tickets().0, Ordering::Release);
+        self.totals.loads.store(self.altering.loads(), Ordering::Release);
+        self.totals.operators.store(self.altering.operators(), Ordering::Release);
+        self.totals.popped.store(popped, Ordering::Release);
+        self.totals.done.store(done, Ordering::Release);
+    }
 }
 
 fn floor(numbers: &[AtomicU64; WRITERS]) -> Floor {
@@ -90,12 +147,16 @@ struct Opened {
     numbers: Keyspace,
     copies: Keyspace,
     sums: Keyspace,
+    votes: Keyspace,
     leases: Keyspace,
+    altered: Keyspace,
+    queues: queues::Handles,
 }
 
 fn options(env: &MemEnv, keeps_changes: bool) -> Options {
     let options = Options::default()
         .env(Arc::new(env.clone()))
+        .clock(Arc::new(ManualClock::new(NOW)))
         .write_buffer_bytes(16 << 10)
         .block_bytes(512)
         .target_file_bytes(8 << 10)
@@ -108,28 +169,38 @@ fn open(env: &MemEnv, keeps_changes: bool) -> esker::Result<Opened> {
     let db = Db::open(MEMORY_PATH, options(env, keeps_changes))?;
     let numbers = db.keyspace("numbers", KeyspaceOptions::default())?;
     let copies = db.keyspace("copies", KeyspaceOptions::default())?;
-    let sums = db.keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+    // The settings may be others by now, which an open has to name as they are.
+    let counting = |name: &str| match db.existing_keyspace(name) {
+        Err(esker::Error::NotFound { .. }) => db.keyspace(name, KeyspaceOptions::default().merge_operator(UInt64Add)),
+        found => found,
+    };
+    let (sums, votes) = (counting("sums")?, counting("votes")?);
     let expiring = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None });
     let leases = db.keyspace("leases", expiring.merge_operator(UInt64Add))?;
-    Ok(Opened { db, numbers, copies, sums, leases })
+    let (altered, queues) = (altering::open(&db)?, queues::Handles::open(&db)?);
+    Ok(Opened { db, numbers, copies, sums, votes, leases, altered, queues })
 }
 
 fn name(writer: usize) -> Vec<u8> {
     format!("writer{writer}").into_bytes()
 }
 
-fn number(found: esker::Result<Option<Slice>>) -> Checked<u64> {
-    match found.map_err(|error| format!("a read failed: {error}"))? {
-        None => Ok(0),
-        Some(bytes) => {
-            bytes[..].try_into().map(u64::from_le_bytes).map_err(|_| format!("a number is {}", shown(&bytes)))
-        }
-    }
+/// The key of the number of votes.
+fn ballot(writer: usize) -> Vec<u8> {
+    format!("ballot{writer}").into_bytes()
 }
 
 impl Opened {
-    fn check(&self, snapshot: &Snapshot, floor: &Floor) -> Checked<()> {
-        let mut total = 0u64;
+    /// Whether a snapshot, which was made before this call, shows one moment, not before that of
+    /// `least`.
+    fn check(&self, shared: &Shared, snapshot: &Snapshot, least: &Least) -> Checked<altering::Seen> {
+        self.check_numbers(snapshot, &least.numbers)?;
+        shared.queues.check(&self.queues, snapshot, &least.queues)?;
+        shared.altering.check(&self.altered, snapshot, &least.altering)
+    }
+
+    fn check_numbers(&self, snapshot: &Snapshot, floor: &Floor) -> Checked<()> {
+        let (mut total, mut votes) = (0u64, 0u64);
         for (writer, least) in floor.iter().enumerate() {
             let count = number(snapshot.get(&self.numbers, name(writer)))?;
             let copy = number(snapshot.get(&self.copies, name(writer)))?;
@@ -140,10 +211,13 @@ impl Opened {
                 return Err(format!("writer {writer} is at {count}, {least} was acknowledged"));
             }
             total += count;
+            votes += number(snapshot.get(&self.numbers, ballot(writer)))?;
         }
-        let sum = number(snapshot.get(&self.sums, SUM))?;
-        if sum != total {
-            return Err(format!("the sum is {sum}, the writers' numbers add up to {total}"));
+        for (keyspace, total) in [(&self.sums, total), (&self.votes, votes)] {
+            let sum = number(snapshot.get(keyspace, SUM))?;
+            if sum != total {
+                return Err(format!("the sum is {sum} in {}, the numbers add up to {total}", keyspace.name()));
+            }
         }
         Ok(())
     }
@@ -168,18 +242,25 @@ impl Opened {
 
     fn write(&self, shared: &Shared, writer: usize, mut random: Random) -> Checked<()> {
         let mut count = number(self.numbers.get(name(writer)))?;
+        let mut votes = number(self.numbers.get(ballot(writer)))?;
         while !shared.stop.load(Ordering::Acquire) {
             count += 1;
             let sync = random.percent(5);
             let mut batch = self.db.batch();
             let filler = format!("filler{writer}-{}", random.below(60));
             let length = random.below(200);
-            let outcome = batch
+            let mut outcome = batch
                 .put(&self.numbers, name(writer), count.to_le_bytes())
                 .and_then(|()| batch.put(&self.numbers, &filler, random.bytes(length)))
                 .and_then(|()| batch.merge(&self.sums, SUM, 1u64.to_le_bytes()))
                 .and_then(|()| batch.delete(&self.numbers, format!("filler{writer}-{}", random.below(60))))
                 .and_then(|()| batch.put(&self.copies, name(writer), count.to_le_bytes()));
+            if random.below(VOTES) == 0 {
+                votes += 1;
+                outcome = outcome
+                    .and_then(|()| batch.put(&self.numbers, ballot(writer), votes.to_le_bytes()))
+                    .and_then(|()| batch.merge(&self.votes, SUM, 1u64.to_le_bytes()));
+            }
             outcome.map_err(|error| format!("an addition to a batch failed: {error}"))?;
             // One that is refused is made again: had it been written, the sum would be too high.
             loop {
@@ -207,15 +288,16 @@ impl Opened {
 
     fn read(&self, shared: &Shared, mut random: Random) -> Checked<()> {
         while !shared.stop.load(Ordering::Acquire) {
-            let before = floor(&shared.acknowledged);
+            let before = shared.least(false);
             let writer = random.below(WRITERS);
-            if number(self.numbers.get(name(writer)))? < before[writer] {
+            if number(self.numbers.get(name(writer)))? < before.numbers[writer] {
                 return Err(format!("a get does not see what writer {writer} was told is written"));
             }
             let snapshot = self.db.snapshot();
-            self.check(&snapshot, &before)?;
+            self.check(shared, &snapshot, &before)?;
             if random.percent(20) {
                 self.check_scan(&snapshot)?;
+                altering::check_names(&self.db)?;
             }
             shared.totals.snapshots.fetch_add(1, Ordering::Relaxed);
         }
@@ -284,14 +366,12 @@ impl Opened {
     fn disturb(&self, env: &MemEnv, shared: &Shared, mut random: Random, settings: &Settings) -> Checked<()> {
         let failed = |error: esker::Error| format!("maintenance failed: {error}");
         for number in 0.. {
-            if settings.enough(number) || shared.stop.load(Ordering::Acquire) {
+            let is_enough = settings.enough(number) && shared.is_each_done();
+            if is_enough || shared.stop.load(Ordering::Acquire) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(random.below(20) as u64));
-            let dropped = shared.dropped.load(Ordering::Acquire);
-            let (ticket, synced_ticket) = shared.leases.tickets();
-            let acknowledged = Least { numbers: floor(&shared.acknowledged), dropped, ticket };
-            let synced = Least { numbers: floor(&shared.synced), dropped, ticket: synced_ticket };
+            let (acknowledged, synced) = (shared.least(false), shared.least(true));
             match random.below(8) {
                 0 => self.db.flush().map_err(failed)?,
                 1 => self.db.compact().map_err(failed)?,
@@ -323,12 +403,21 @@ fn follow(env: &MemEnv, shared: &Shared) -> Checked<()> {
         }
     };
     let keyspace = |name| follower.db().existing_keyspace(name).map_err(failed);
-    let (numbers, copies, sums) = (keyspace("numbers")?, keyspace("copies")?, keyspace("sums")?);
-    let opened = Opened { db: follower.db().clone(), numbers, copies, sums, leases: keyspace("leases")? };
-    let acknowledged = || floor(&shared.acknowledged);
+    let opened = Opened {
+        db: follower.db().clone(),
+        numbers: keyspace("numbers")?,
+        copies: keyspace("copies")?,
+        sums: keyspace("sums")?,
+        votes: keyspace("votes")?,
+        leases: keyspace("leases")?,
+        altered: altering::existing(follower.db()).map_err(failed)?,
+        queues: queues::Handles::existing(follower.db()).map_err(failed)?,
+    };
+    let acknowledged = || shared.least(false);
     reading_along::follow(&follower, &shared.stop, acknowledged, |before| {
         let snapshot = opened.db.snapshot();
-        opened.check(&snapshot, &before)?;
+        let seen = opened.check(shared, &snapshot, &before)?;
+        altering::check_settings(&opened.db, &opened.altered, &seen, &before.altering)?;
         opened.check_scan(&snapshot)?;
         shared.totals.followed.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -338,7 +427,8 @@ fn follow(env: &MemEnv, shared: &Shared) -> Checked<()> {
 fn check_image(image: &MemEnv, least: &Least, shared: &Shared) -> Checked<()> {
     let opened = open(image, false).map_err(|error| format!("the image does not open: {error}"))?;
     let snapshot = opened.db.snapshot();
-    opened.check(&snapshot, &least.numbers)?;
+    let seen = opened.check(shared, &snapshot, least)?;
+    altering::check_settings(&opened.db, &opened.altered, &seen, &least.altering)?;
     opened.check_passing(least.dropped)?;
     leases::check(&opened.leases, least.ticket)?;
     opened.check_scan(&snapshot)?;
@@ -393,6 +483,16 @@ pub fn run(settings: Settings) -> Checked<Totals> {
             let take_turns = move || shared_here.leases.take_turns(handles, holder as u64, &shared_here.stop, random);
             threads.push(start(scope, shared_here, take_turns));
         }
+        for worker in 0..WORKERS {
+            let random = random(WRITERS + READERS + 2 + HOLDERS + worker);
+            let handles = (&opened_here.db, &opened_here.queues);
+            let work = move || shared_here.queues.work(handles, &shared_here.stop, random);
+            threads.push(start(scope, shared_here, work));
+        }
+        let altering = random(WRITERS + READERS + 2 + HOLDERS + WORKERS);
+        let handles = (&opened_here.db, &opened_here.altered, [&opened_here.votes, &opened_here.sums]);
+        let alter = move || shared_here.altering.alter(handles, &shared_here.stop, altering);
+        threads.push(start(scope, shared_here, alter));
         threads.push(start(scope, shared_here, move || follow(env_here, shared_here)));
         if keeps_changes {
             let told = &shared_here.totals.told;
@@ -405,11 +505,10 @@ pub fn run(settings: Settings) -> Checked<Totals> {
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
     });
     outcomes.into_iter().collect::<Checked<()>>()?;
-    let (ticket, _) = shared.leases.tickets();
-    shared.totals.leases.store(ticket, Ordering::Release);
-    let dropped = shared.dropped.load(Ordering::Acquire);
-    let everything = Least { numbers: floor(&shared.acknowledged), dropped, ticket };
-    opened.check(&opened.db.snapshot(), &everything.numbers)?;
+    shared.count();
+    shared.queues.check_end()?;
+    let everything = shared.least(false);
+    opened.check(&shared, &opened.db.snapshot(), &everything)?;
     drop(opened);
     check_image(&env, &everything, &shared).map_err(|what| format!("opened again: {what}"))?;
     Ok(shared.totals)

@@ -100,12 +100,7 @@ const MODEL: Reasons = &[
             "Db::verify_directory",
             "Keyspace::approximate_count",
             "Transaction::commit_with",
-            "Transaction::expire_at",
-            "Transaction::expires_at",
             "Transaction::multi_get",
-            "Transaction::persist",
-            "Transaction::put_until",
-            "Transaction::touch",
         ],
     ),
 ];

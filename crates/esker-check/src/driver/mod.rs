@@ -257,7 +257,10 @@ impl Driver {
         let (cast, opening) = (&self.world.cast, self.openings);
         let options = |keyspace: usize| cast[keyspace].options(opening);
         let Opened { db, keyspaces } = opened;
-        transaction::run(Stage { db, keyspaces, model: &mut self.world.model, options: &options }, steps, commit)?;
+        let stage = Stage { db, keyspaces, model: &mut self.world.model, options: &options, clock: &self.clock };
+        transaction::run(stage, steps, commit)?;
+        // The clock may have moved meanwhile, ahead only.
+        self.latest_ms = self.latest_ms.max(self.world.model.present().now);
         self.forget();
         Ok(())
     }

@@ -4,10 +4,10 @@ use super::open::Opened;
 use super::scan::{OpenCursor, OpenIterator};
 use super::world::{Trust, World};
 use crate::Checked;
-use crate::answer::{compare_answer, compare_entry, compare_known};
-use crate::model::{At, MergeFails, NEVER, Span};
-use crate::state::{shown, time};
-use esker::{Error, Expiry, Iter, Slice, Snapshot};
+use crate::answer::{compare_answer, compare_entry, compare_expiry, compare_known};
+use crate::model::{At, Span};
+use crate::state::shown;
+use esker::{Error, Iter, Slice, Snapshot};
 use std::ops::Bound;
 
 /// Reads one keyspace, now or by a snapshot.
@@ -120,28 +120,13 @@ impl Reader<'_> {
             Some(snapshot) => snapshot.expires_at(self.handle(), key),
             None => self.handle().expires_at(key),
         };
-        // Later than any date that a calendar has; the engine may count it as never.
-        const FAR: u64 = 1 << 62;
         let model = &self.world.model;
         let expected = model.expires_at(self.keyspace, key, self.at);
-        let right = match (expected, &found) {
-            (_, Ok(_)) if self.trust() == Trust::Nothing => true,
-            (None, Ok(None)) | (Some(NEVER), Ok(Some(Expiry::Never))) => true,
-            (Some(FAR..), Ok(Some(expiry))) => match expiry {
-                Expiry::At(at) => *at >= time(1 << 47),
-                _ => true,
-            },
-            (Some(expiry), Ok(Some(Expiry::At(at)))) => *at == time(expiry),
-            // Whether it combines what it does not need is for the engine to choose.
-            (Some(_), Err(Error::MergeFailed { .. })) => {
-                model.get(self.keyspace, key, self.at) == Err(MergeFails) || self.trust() == Trust::Nothing
-            }
-            _ => false,
-        };
-        if right {
-            return Ok(());
+        match (self.trust(), &found) {
+            (Trust::Nothing, Ok(_)) => Ok(()),
+            (Trust::Nothing, Err(Error::MergeFailed { .. })) if expected.is_some() => Ok(()),
+            _ => compare_expiry(expected, model.get(self.keyspace, key, self.at).is_err(), &found),
         }
-        Err(format!("it expires at {found:?}, expected {expected:?}, {:?}", expected.map(time)))
     }
 
     fn iterator(&self, span: &Span) -> Iter {

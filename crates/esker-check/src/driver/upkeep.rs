@@ -149,20 +149,7 @@ impl Driver {
     }
 
     pub(super) fn tick(&mut self, tick: Tick) {
-        // Nothing near it expires.
-        const LAST: u64 = 1 << 46;
-        let now = self.world.model.present().now;
-        let then = match tick {
-            Tick::Ahead(milliseconds) => now + milliseconds,
-            Tick::Back(milliseconds) => now - milliseconds,
-            Tick::ToExpiry(offset) => match self.world.model.next_expiry() {
-                Some(expiry) if expiry < LAST => expiry.saturating_add_signed(offset).max(now),
-                _ => now,
-            },
-        };
-        if then > LAST {
-            return;
-        }
+        let Some(then) = tick.target(&self.world.model) else { return };
         self.clock.set(then);
         self.world.model.set_now(then);
         self.latest_ms = self.latest_ms.max(then);

@@ -24,6 +24,15 @@ pub fn value(random: &mut Random, operator: Operator) -> Vec<u8> {
     if random.percent(50) { vec![b'a' + random.below(26) as u8; length] } else { random.bytes(length) }
 }
 
+/// A value that is a large one by some option sets, seldom by all, where that operator merges.
+pub fn large_value(random: &mut Random, operator: Operator) -> Vec<u8> {
+    if matches!(operator, Operator::UInt64Add | Operator::Int64Add) {
+        return counter(random);
+    }
+    let length = if random.percent(20) { random.between(33_000, 70_000) } else { random.between(100, 400) };
+    random.bytes(length)
+}
+
 /// An operand for that operator, seldom a wrong one.
 pub fn operand(random: &mut Random, operator: Operator) -> Vec<u8> {
     match operator {

@@ -406,8 +406,13 @@ impl Generator {
     fn transaction(&mut self) -> Operation {
         let count = self.random.between(0, 9);
         let outside_percent = [0, 10, 40][self.random.below(3)];
+        let expires = ticks(&self.present);
         let mut steps = Vec::new();
         for _ in 0..count {
+            if expires && self.random.percent(15) {
+                steps.extend(self.expiry_steps());
+                continue;
+            }
             if self.random.percent(outside_percent) {
                 let writes = self.random.between(1, 3);
                 steps.push(TransactionStep::Outside((0..writes).map(|_| self.sound_write()).collect()));
@@ -434,22 +439,56 @@ impl Generator {
         Operation::Transaction(steps, commit)
     }
 
-    /// A write that is not refused; of lives only those of puts and merges that begin at the
-    /// commit.
+    /// Steps about one key of a keyspace in which entries expire, most of them changes of the
+    /// expiry: of what was there before, of large values, of operands, and of nothing.
+    fn expiry_steps(&mut self) -> Vec<TransactionStep> {
+        let expiring: Vec<usize> =
+            (0..self.present.len()).filter(|&keyspace| self.present[keyspace].ttl != Ttl::Off).collect();
+        let Some(&keyspace) = expiring.get(self.random.below(expiring.len())) else { return Vec::new() };
+        let (key, count) = (self.key(), self.random.between(1, 5));
+        (0..count).map(|_| self.expiry_step(keyspace, &key)).collect()
+    }
+
+    fn expiry_step(&mut self, keyspace: usize, key: &[u8]) -> TransactionStep {
+        let Role { operator, .. } = self.present[keyspace];
+        let change = match self.random.below(20) {
+            0..=2 => return TransactionStep::Get(keyspace, key.to_vec()),
+            3 => return TransactionStep::ExpiresAt(keyspace, key.to_vec()),
+            4..=5 => return TransactionStep::Clock(self.tick_ahead()),
+            6 => Change::Delete,
+            7..=8 => Change::Put(content::large_value(&mut self.random, operator)),
+            9..=11 if operator != Operator::None => Change::Merge(content::operand(&mut self.random, operator)),
+            _ => Change::Expire,
+        };
+        let life = match &change {
+            Change::Delete => Life::Usual,
+            change => sound_life(content::life(&mut self.random, !matches!(change, Change::Merge(_)))),
+        };
+        let write = Write::new(keyspace, key, change).living(life);
+        // Most of these transactions conflict.
+        if self.random.percent(8) { TransactionStep::Outside(vec![write]) } else { TransactionStep::Write(write) }
+    }
+
+    /// A short step of the clock, or one to where something expires.
+    fn tick_ahead(&mut self) -> Tick {
+        if self.random.percent(50) {
+            Tick::ToExpiry(self.random.below(3) as i64 - 1)
+        } else {
+            Tick::Ahead(self.random.between(1, 60) as u64)
+        }
+    }
+
+    /// A write that is not refused.
     fn sound_write(&mut self) -> Write {
         loop {
             let write = self.write();
             let role = self.present[write.keyspace];
             let sound = match &write.change {
                 Change::Merge(operand) => !role.operator.refuses(operand),
-                // One on a key without value is no write, which nothing conflicts with.
-                Change::Expire => false,
+                Change::Expire => role.ttl != Ttl::Off,
                 _ => true,
             };
-            let life = match (&write.change, write.life) {
-                (Change::Put(_) | Change::Merge(_), Life::For(1..)) if role.ttl != Ttl::Off => write.life,
-                _ => Life::Usual,
-            };
+            let life = if role.ttl == Ttl::Off { Life::Usual } else { sound_life(write.life) };
             if sound {
                 return write.living(life);
             }
@@ -518,6 +557,11 @@ impl Generator {
         let (first, second) = (self.random.below(self.keys.len()), self.random.below(self.keys.len()));
         self.keys[first.min(second)].clone()
     }
+}
+
+/// The life, or the usual one where that is refused.
+fn sound_life(life: Life) -> Life {
+    if life == Life::For(0) { Life::Usual } else { life }
 }
 
 /// Whether entries of any of them expire.

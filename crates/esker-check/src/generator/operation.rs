@@ -4,7 +4,7 @@
 //! any sub-list of a list of operations can be run, which is what makes shrinking simple.
 
 use super::feed::FeedOperation;
-use crate::model::{Operator, Span, Ttl, Write};
+use crate::model::{Model, Operator, Span, Ttl, Write};
 use crate::state::Durability;
 use std::ops::Bound;
 
@@ -48,6 +48,24 @@ pub enum Tick {
     Back(u64),
 }
 
+impl Tick {
+    /// The time that it leads to from the model's present; none if that is too far away.
+    pub fn target(self, model: &Model) -> Option<u64> {
+        // Nothing near it expires.
+        const LAST: u64 = 1 << 46;
+        let now = model.present().now;
+        let then = match self {
+            Tick::Ahead(milliseconds) => now + milliseconds,
+            Tick::Back(milliseconds) => now - milliseconds,
+            Tick::ToExpiry(offset) => match model.next_expiry() {
+                Some(expiry) if expiry < LAST => expiry.saturating_add_signed(offset).max(now),
+                _ => now,
+            },
+        };
+        (then <= LAST).then_some(then)
+    }
+}
+
 /// Which value a conditional write expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
@@ -66,6 +84,8 @@ pub enum TransactionStep {
     Get(usize, Vec<u8>),
     /// It asks whether a key has a value.
     Contains(usize, Vec<u8>),
+    /// It asks when a key expires.
+    ExpiresAt(usize, Vec<u8>),
     /// It scans a span to its end.
     Scan(usize, Span),
     /// It asks for the first pair (`true`) or the last.
@@ -80,6 +100,8 @@ pub enum TransactionStep {
     Outside(Vec<Write>),
     /// Others drop a keyspace, and create it again as it was.
     Drop(usize),
+    /// The clock moves, ahead only.
+    Clock(Tick),
 }
 
 /// One operation.

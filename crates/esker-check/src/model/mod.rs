@@ -379,7 +379,7 @@ impl Model {
 
     /// Whether the write comes to an operation at all: a range that can hold a key, a change of the
     /// expiry of what has a value.
-    fn is_told(&self, write: &Write) -> bool {
+    pub fn is_told(&self, write: &Write) -> bool {
         match &write.change {
             Change::Expire => self.keyspaces[write.keyspace].find(&write.key, self.present()).is_some(),
             Change::DeleteRange(..) | Change::DeletePrefix(_) => {

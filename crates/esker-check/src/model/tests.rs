@@ -223,6 +223,25 @@ fn ttl_7_nothing_is_left_after_everything_expired() {
 }
 
 #[test]
+fn ttl_8_a_change_of_the_expiry_keeps_the_value_and_is_nothing_where_there_is_none() {
+    let mut model = expiring(None);
+    let change = |life| write("k", Change::Expire).living(life);
+    assert!(!model.is_told(&change(Life::For(5))));
+    model.commit(&[change(Life::For(5))]);
+    assert_eq!((get(&model, "k"), expiry(&model, "k")), (Ok(None), None));
+    model.commit(&[put("k", "a"), merge("k", "b"), change(Life::For(5))]);
+    assert_eq!((get(&model, "k"), expiry(&model, "k")), (value("a,b"), Some(1005)));
+    assert!(model.is_told(&change(Life::For(5))));
+    model.commit(&[change(Life::Until(2000)), merge("k", "c")]);
+    assert_eq!((get(&model, "k"), expiry(&model, "k")), (value("a,b,c"), Some(2000)), "longer, and it is kept");
+    model.commit(&[change(Life::Usual)]);
+    assert_eq!((get(&model, "k"), expiry(&model, "k")), (value("a,b,c"), Some(NEVER)), "for good");
+    model.commit(&[change(Life::Until(1000))]);
+    assert_eq!((get(&model, "k"), expiry(&model, "k")), (Ok(None), None), "a time that has passed");
+    assert!(!model.is_told(&change(Life::Usual)), "what has expired has no value");
+}
+
+#[test]
 fn a_prefix_is_a_range_of_its_own_keys() {
     let mut model = Model::new(&[Operator::None]);
     let keys: [&[u8]; 7] = [b"", b"p", b"p\0", b"p\xff", b"p\xff\xff", b"q", b"\xff\xff"];

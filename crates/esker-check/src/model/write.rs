@@ -19,10 +19,10 @@ pub enum Life {
     Usual,
     /// That many milliseconds from the commit on.
     For(u64),
-    /// Up to that many milliseconds since the Unix epoch. Only for puts.
+    /// Up to that many milliseconds since the Unix epoch. Only for puts and changes of an expiry.
     Until(u64),
-    /// Up to so many milliseconds from the present. Only for puts; the caller that knows the time
-    /// turns it into an absolute one first.
+    /// Up to so many milliseconds from the present. Only for puts and changes of an expiry; the
+    /// caller that knows the time turns it into an absolute one first.
     Around(i64),
 }
 

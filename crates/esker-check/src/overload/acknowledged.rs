@@ -3,12 +3,12 @@
 //!
 //! Write number n goes to slot (n - 1) mod `slots`, and its value is a function of the seed, the
 //! writer and n. A slot must hold the last acknowledged write to it; the one write that failed last
-//! may be there or not.
+//! may be there or not, unless it was refused because writes are stalled: then it is not there.
 
 use crate::Checked;
 use crate::random::Random;
 use crate::state::shown;
-use esker::{Keyspace, WriteOptions};
+use esker::{Error, Keyspace, StallPolicy, WriteOptions};
 use std::ops::RangeInclusive;
 
 /// One of these in so many writes is synced.
@@ -61,10 +61,19 @@ impl Writer {
 
     /// The next write; after a failure the same one again.
     pub fn step(&mut self, keyspace: &Keyspace) -> esker::Result<()> {
+        self.step_with(keyspace, StallPolicy::Wait)
+    }
+
+    /// The same with this policy.
+    pub fn step_with(&mut self, keyspace: &Keyspace, policy: StallPolicy) -> esker::Result<()> {
         let number = self.acknowledged + 1;
-        self.in_doubt = true;
-        let options = WriteOptions::new().sync(number.is_multiple_of(WRITES_PER_SYNC));
-        keyspace.put_with(self.key(number), self.value(number), &options)?;
+        let options = WriteOptions::new().sync(number.is_multiple_of(WRITES_PER_SYNC)).stall(policy);
+        let was_in_doubt = std::mem::replace(&mut self.in_doubt, true);
+        let outcome = keyspace.put_with(self.key(number), self.value(number), &options);
+        if let Err(Error::WriteStalled { .. }) = &outcome {
+            self.in_doubt = was_in_doubt;
+        }
+        outcome?;
         self.acknowledged = number;
         self.in_doubt = false;
         Ok(())
@@ -119,6 +128,17 @@ impl Writer {
         }
         let found = found.map_or("nothing".to_string(), shown);
         Err(format!("a get of write {number} of writer {} found {found}", self.id))
+    }
+
+    /// Compares what is found at the key of the next write, which was refused, with what was there
+    /// before it.
+    pub fn check_refused(&self, found: Option<&[u8]>) -> Checked<()> {
+        let next = self.acknowledged + 1;
+        match next.checked_sub(self.slots) {
+            Some(before @ 1..) => self.check_get(before, found),
+            _ if found.is_none() => Ok(()),
+            _ => Err(format!("write {next} of writer {} was refused, and something is there", self.id)),
+        }
     }
 
     /// Compares all that the keyspace holds of it, by scan and, for some, by get.
@@ -218,5 +238,18 @@ mod tests {
         writer.in_doubt = true;
         assert!(writer.check_get(25, Some(&writer.value(35))).is_ok());
         assert!(writer.check_get(26, Some(&writer.value(35))).is_err());
+    }
+
+    #[test]
+    fn a_refused_write_that_is_there_or_has_taken_what_was_there_is_noticed() {
+        let full = writer(34);
+        assert!(full.check_refused(Some(&full.value(25))).is_ok());
+        assert!(full.check_refused(Some(&full.value(35))).is_err());
+        assert!(full.check_refused(None).is_err());
+        for acknowledged in [0, 4, 9] {
+            let writer = writer(acknowledged);
+            assert!(writer.check_refused(None).is_ok());
+            assert!(writer.check_refused(Some(&writer.value(acknowledged + 1))).is_err());
+        }
     }
 }

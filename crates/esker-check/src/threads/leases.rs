@@ -1,17 +1,18 @@
 //! Threads that have a lease in turn, by conditional and returning writes and changes of expiries:
 //! no two have it at once, and who has it finds what it has written itself.
 
+use super::stored::NOW;
 use crate::Checked;
 use crate::random::Random;
-use crate::state::shown;
+use crate::state::{shown, time};
 use esker::{CompareAndSwap, Db, Error, Expiry, Keyspace, WriteOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const LEASE: &[u8] = b"lease";
 /// The key of the number of leases that there were.
 const TICKETS: &[u8] = b"tickets";
-/// Longer than a run takes.
+/// The clock stands still.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What the threads know of each other.
@@ -96,7 +97,7 @@ impl Leases {
 }
 
 fn change_expiry(leases: &Keyspace, way: usize) -> Checked<()> {
-    let later = SystemTime::now() + HOUR;
+    let later = time(NOW) + HOUR;
     let was_there = match way {
         0 => leases.touch(LEASE, HOUR),
         1 => leases.expire_at(LEASE, later),

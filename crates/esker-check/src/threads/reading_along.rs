@@ -1,5 +1,6 @@
 //! Those that read along while all others are at work: a follower, and a reader of the changes.
 
+use super::altering;
 use crate::Checked;
 use esker::{Change, ChangeOperation, Db, Error, Follower};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,15 +27,16 @@ pub fn follow<T>(
 }
 
 /// Reads the changes as they come: they have every commit of every writer, which puts its number
-/// under its name into two keyspaces, once, in order and whole. Counts the batches in `batches`.
+/// under its name into two keyspaces, once, in order and whole, and every step of the altered
+/// keyspace. Counts the batches in `batches`.
 pub fn read_changes(db: &Db, stop: &AtomicBool, writers: &[Vec<u8>], batches: &AtomicU64) -> Checked<()> {
     let failed = |error: Error| format!("the changes cannot be read: {error}");
-    let (mut from, mut told) = (0, vec![None; writers.len()]);
+    let (mut from, mut told, mut altered) = (0, vec![None; writers.len()], altering::Told::default());
     while !stop.load(Ordering::Acquire) {
         let changes = match db.changes(from) {
             // The others were faster than this thread.
             Err(Error::Gone { oldest }) => {
-                (from, told) = (oldest, vec![None; writers.len()]);
+                (from, told, altered) = (oldest, vec![None; writers.len()], altering::Told::default());
                 continue;
             }
             changes => changes.map_err(failed)?,
@@ -46,6 +48,7 @@ pub fn read_changes(db: &Db, stop: &AtomicBool, writers: &[Vec<u8>], batches: &A
             };
             from = batch.next_sequence();
             check_batch(&batch.changes, writers, &mut told)?;
+            altered.take(&batch.changes)?;
             batches.fetch_add(1, Ordering::Relaxed);
         }
         std::thread::sleep(Duration::from_micros(200));

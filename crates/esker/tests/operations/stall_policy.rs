@@ -178,6 +178,46 @@ fn every_write_is_refused_leaves_nothing_and_can_be_made_again() {
     }
 }
 
+/// A slow disk: it makes each table only some time after that was begun. A write that may wait for
+/// longer than that waits, and is made; so are those behind it.
+#[test]
+fn a_write_that_may_wait_for_longer_than_a_slow_disk_takes_is_made() {
+    const BEHIND: u64 = 300;
+    let disk = Disk::new();
+    let db = disk.open();
+    let k = keyspace(&db, "k");
+    disk.hang(".table");
+    let released = disk.released_at_the_end();
+    let first = fill(&k, 0);
+    let end = first + BEHIND;
+    let expected: BTreeSet<u64> = keys(&k).into_iter().chain(first..end).collect();
+    let (stalls, refused) = (db.stats().stalls, db.stats().refused_writes);
+    let hour = WriteOptions::new().stall(StallPolicy::For(Duration::from_secs(3600)));
+    std::thread::scope(|scope| {
+        let _released = disk.released_at_the_end();
+        let writes = scope.spawn(|| {
+            (first..end).for_each(|number| assert_eq!(outcome(k.put_with(key(number), [7; 1000], &hour)), None));
+        });
+        wait_until("the first one waits", || db.stats().stalls > stalls);
+        assert!(!writes.is_finished() && k.get(key(first)).unwrap().is_none());
+        let mut begun = 0;
+        while !writes.is_finished() {
+            wait_until("a table is begun", || disk.fault.fired() > begun || writes.is_finished());
+            // One that is begun right behind this is made at once.
+            begun = disk.fault.fired();
+            disk.fault.clear();
+            disk.hang(".table");
+        }
+        writes.join().unwrap();
+    });
+    drop(released);
+    assert_eq!(db.stats().refused_writes, refused);
+    assert!(keys(&k) == expected);
+    drop((k, db));
+    let db = disk.after_death();
+    assert!(keys(&keyspace(&db, "k")) == expected, "after the death of the process");
+}
+
 /// A batch that was refused has its operations still, the large ones as well.
 #[test]
 fn a_refused_batch_is_committed_again_as_it_is() {
