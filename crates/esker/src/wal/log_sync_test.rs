@@ -3,10 +3,13 @@
 use super::format::{RECORD_HEADER_BYTES, record_bytes};
 use super::log_sync::LINK_END;
 use super::prefault::TEND_EVERY_BYTES;
+use super::reserve::{RESERVE, RESERVE_BYTES, SCARCE_BYTES};
 use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_name};
-use super::writer::{Inherited, LogWriter};
+use super::writer::{Inherited, LEFT_BY_WRITER_BYTES, LogWriter};
 use crate::env::Env;
+use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::MemEnv;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -170,6 +173,34 @@ fn the_next_segment_is_asked_for_when_an_eighth_is_written() {
     append(&mut log, 4 * KIB, false);
     assert!(log.take_notice() && shared.wants_preparation());
     assert!(!log.take_notice(), "it is said once");
+    // Of the next one too.
+    while log.position().segment == 1 {
+        append(&mut log, 4 * KIB, false);
+    }
+    assert!(log.take_notice() && !shared.wants_preparation(), "that the first one is full is news");
+    append(&mut log, 4 * KIB, false);
+    assert!(log.take_notice() && shared.wants_preparation());
+}
+
+#[test]
+fn a_full_segment_leaves_memory_when_the_one_behind_it_is_full_too() {
+    let leaving_of = |bytes: u64, in_foreground: bool| {
+        let env = MemEnv::new();
+        let mut log = start(SegmentMaker { in_foreground, ..maker(&env, bytes, bytes) });
+        let mut leaving = Vec::new();
+        for segment in 2..=4 {
+            while log.position().segment < segment {
+                append(&mut log, bytes / 8, false);
+            }
+            let state = log.shared().state.lock();
+            leaving.push(state.leaving.iter().map(|segment| segment.number).collect::<Vec<_>>());
+        }
+        leaving
+    };
+    assert_eq!(leaving_of(KIB, false), [[1], [2], [3]], "the writer itself, which has little to do");
+    assert_eq!(leaving_of(KIB, true), [[0; 0]; 3], "at once, without a background thread");
+    let long = LEFT_BY_WRITER_BYTES + KIB;
+    assert_eq!(leaving_of(long, false), [vec![1], vec![1, 2], vec![1, 2, 3]], "the background thread");
 }
 
 #[test]
@@ -186,6 +217,55 @@ fn the_background_is_told_of_every_stretch_of_the_log() {
 }
 
 #[test]
+fn a_log_that_rests_begins_small_again_where_nothing_is_needed() {
+    let after_a_rest = |segment: u64, needless: bool| {
+        let env = MemEnv::new();
+        let mut log = start(maker(&env, KIB, 16 * KIB));
+        fill_up_to(&mut log, segment);
+        assert!(log.rest(needless, 1).is_ok());
+        let length = log.shared().state.lock().active.file.len();
+        (log.position().segment, length)
+    };
+    assert_eq!(after_a_rest(1, true), (1, KIB), "it is small");
+    assert_eq!(after_a_rest(2, false), (2, 4 * KIB), "it is needed");
+    assert_eq!(after_a_rest(2, true), (3, KIB));
+}
+
+#[test]
+fn behind_a_rest_the_next_segment_is_asked_for_in_time() {
+    // At how many KiB more it is requested, of a rest at so many.
+    let asked_after = |kib: u64| {
+        let env = MemEnv::new();
+        let mut log = start(maker(&env, 64 * KIB, 64 * KIB));
+        (0..kib).for_each(|_| append(&mut log, KIB, false));
+        assert!(log.rest(false, 1).is_ok());
+        let shared = Arc::clone(log.shared());
+        assert!(!shared.wants_preparation());
+        let more = (1..=64 - kib).find(|_| {
+            append(&mut log, KIB, false);
+            shared.wants_preparation()
+        });
+        assert_eq!(log.position().segment, 1, "in time");
+        more
+    };
+    assert_eq!(asked_after(16), Some(8), "an eighth of it");
+    assert_eq!(asked_after(57), Some(3), "when a sixteenth is left");
+    assert_eq!(asked_after(61), Some(1), "at once");
+}
+
+#[test]
+fn behind_a_rest_the_background_is_told_of_every_stretch_too() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, 16 * TEND_EVERY_BYTES, 16 * TEND_EVERY_BYTES));
+    append(&mut log, TEND_EVERY_BYTES / 2, false);
+    assert!(log.rest(false, 1).is_ok());
+    append(&mut log, TEND_EVERY_BYTES / 2, false);
+    assert!(!log.take_notice());
+    append(&mut log, TEND_EVERY_BYTES / 2, false);
+    assert!(log.take_notice());
+}
+
+#[test]
 fn a_record_that_does_not_fit_asks_for_a_segment_of_its_length() {
     let env = MemEnv::new();
     let log = start(maker(&env, KIB, KIB));
@@ -197,6 +277,37 @@ fn a_record_that_does_not_fit_asks_for_a_segment_of_its_length() {
     assert_eq!(length_of(&env, 2), LINK_END + record_bytes(record - RECORD_HEADER_BYTES));
     assert!(log.has_room(record), "in the prepared one");
     assert!(!log.has_room(record + 8));
+}
+
+#[test]
+fn a_record_that_fits_asks_for_nothing() {
+    let env = MemEnv::new();
+    let log = start(maker(&env, KIB, KIB));
+    assert!(log.has_room((KIB - LINK_END) as usize));
+    assert!(!log.shared().wants_preparation());
+    assert!(!log.has_room((KIB - LINK_END) as usize + 8));
+}
+
+/// Another error than a full disk has nothing to do with the reserve, and is the caller's to hear.
+#[test]
+fn the_reserve_is_for_a_full_disk() {
+    let begun = |is_full: bool, reserved: bool| {
+        let env = MemEnv::new();
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        let maker = SegmentMaker { env: Arc::new(faulty.clone()), ..maker(&env, RESERVE_BYTES, RESERVE_BYTES) };
+        if reserved {
+            maker.reserve().hold();
+        }
+        match is_full {
+            true => env.set_capacity(Some(if reserved { RESERVE_BYTES } else { 0 })),
+            false => faulty.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::Other))),
+        }
+        let first_segment = LogWriter::start(maker, Inherited::default()).ok().map(|_| length_of(&env, 1));
+        (first_segment, env.exists(&Path::new("/db").join(RESERVE)).expect("a healthy machine"))
+    };
+    assert_eq!(begun(true, true), (Some(SCARCE_BYTES), false));
+    assert_eq!(begun(true, false), (None, false));
+    assert_eq!(begun(false, true), (None, true));
 }
 
 #[test]

@@ -19,7 +19,7 @@ const PREPARE_AFTER: u64 = 8;
 /// A full segment that the background thread has not taken out of memory when the next one is full
 /// too is taken out by the writer, unless it is longer: that is well below a millisecond, and with
 /// a memory budget, where segments are no longer than this, it keeps the process within it.
-const LEFT_BY_WRITER_BYTES: u64 = 16 << 20;
+pub(super) const LEFT_BY_WRITER_BYTES: u64 = 16 << 20;
 
 /// The part of the log under the writer lock.
 #[derive(Debug)]

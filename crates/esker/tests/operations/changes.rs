@@ -1,6 +1,6 @@
 //! The change feed: what applies it has what the database has.
 
-use crate::common::{DIRECTORY, Machine, keyspace, simulated};
+use crate::common::{DIRECTORY, Machine, keyspace, simulated, wait_until};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::internals::Random;
 use esker::merge::{StringAppend, UInt64Add};
@@ -11,6 +11,7 @@ use esker::{
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 type Pairs = BTreeMap<Vec<u8>, (Vec<u8>, Expiry)>;
@@ -539,6 +540,52 @@ fn a_watch_is_told_of_every_kind_of_write_to_its_keys_and_of_no_other() {
     assert!(is_told(&watch));
     db.close().unwrap();
     assert!(matches!(of_sums.wait(Duration::from_secs(300)), Err(Error::ReadOnly { .. })));
+}
+
+/// Nothing but a write, or the close, ends these waits: they would last an hour.
+#[test]
+fn a_wait_that_is_under_way_ends_with_a_write_and_with_a_close() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let watch = k.watch("b").unwrap();
+    let follow = |mut changes: Changes| {
+        move || {
+            changes.by_ref().try_for_each(|batch| batch.map(drop))?;
+            changes.wait(HOUR)
+        }
+    };
+    let ended: Arc<[AtomicU64; 3]> = Arc::default();
+    let waiter = |number: usize, mut wait: Box<dyn FnMut() -> esker::Result<bool> + Send>| {
+        let ended = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            loop {
+                match wait() {
+                    Ok(true) => ended[number].fetch_add(1, Ordering::SeqCst),
+                    Ok(false) => panic!("an hour has passed"),
+                    Err(error) => return error,
+                };
+            }
+        })
+    };
+    let waiters = [
+        waiter(0, Box::new(move || watch.wait(HOUR))),
+        waiter(1, Box::new(follow(db.changes(1).unwrap()))),
+        waiter(2, Box::new(follow(db.changes(1).unwrap().only_durable()))),
+    ];
+    for number in 0..200u64 {
+        let before: Vec<u64> = ended.iter().map(|ended| ended.load(Ordering::SeqCst)).collect();
+        k.put_with("b", number.to_le_bytes(), &WriteOptions::new().sync(true)).unwrap();
+        wait_until("a write ends each wait", || {
+            ended.iter().zip(&before).all(|(ended, before)| ended.load(Ordering::SeqCst) > *before)
+        });
+    }
+    db.close().unwrap();
+    wait_until("a close ends each wait", || waiters.iter().all(|waiter| waiter.is_finished()));
+    for waiter in waiters {
+        assert!(matches!(waiter.join().unwrap(), Error::ReadOnly { .. }));
+    }
 }
 
 #[test]

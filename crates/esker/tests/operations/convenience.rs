@@ -218,6 +218,28 @@ fn a_transaction_whose_body_fails_in_its_own_way_is_not_committed() {
     assert_eq!(numbers.get("a").unwrap().unwrap(), "theirs");
 }
 
+#[test]
+fn a_range_of_everything_needs_no_type_of_keys() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    let mut transaction = db.transaction();
+    transaction.put(&k, "b", "2").unwrap();
+    assert_eq!(k.range(..).count(), 1);
+    assert_eq!(db.snapshot().range(&k, ..).count(), 1);
+    assert_eq!(transaction.range(&k, ..).count(), 2);
+}
+
+#[test]
+fn the_error_of_an_operator_goes_where_errors_go() {
+    fn refused() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Err(MergeError("3 bytes, not 8".to_owned()))?;
+        Ok(())
+    }
+    assert_eq!(refused().unwrap_err().to_string(), "3 bytes, not 8");
+}
+
 fn expiring(db: &Db) -> Keyspace {
     let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }).merge_operator(StringAppend::new(","));
     db.keyspace("expiring", options).unwrap()

@@ -264,7 +264,8 @@ fn a_value_with_operands_is_written_as_one_entry() {
     assert_eq!(text(&keyspace, "k").as_deref(), Some("1,2,x,3"));
 }
 
-/// The forms of a batch and of a transaction, with a value in a blob file and with a small one.
+/// The forms of a batch and of a transaction: with a value in a blob file and with a small one,
+/// each also with operands.
 #[test]
 fn batches_and_transactions_change_it_and_write_no_large_value_again() {
     for place in PLACES {
@@ -272,11 +273,16 @@ fn batches_and_transactions_change_it_and_write_no_large_value_again() {
             let machine = Machine::new();
             let (db, keyspace) = open(&machine);
             let large = "l".repeat(LARGE);
+            let (merged, large_merged) = ("small,operand", format!("{large},operand"));
+            let values = ["small", &large, merged, &large_merged];
             let keys = ["touched", "until", "persisted"].into_iter();
-            let all: Vec<_> = keys.flat_map(|key| [(key, "small"), (key, large.as_str())]).collect();
+            let all: Vec<_> = keys.flat_map(|key| values.map(|value| (key, value))).collect();
             let name = |key: &str, value: &str| format!("{key} {}", value.len());
             for (key, value) in &all {
-                keyspace.put_with(name(key, value), value, &for_seconds(10)).expect("put");
+                let (first, operand) =
+                    value.split_once(',').map_or((*value, None), |(first, rest)| (first, Some(rest)));
+                keyspace.put_with(name(key, value), first, &for_seconds(10)).expect("put");
+                operand.into_iter().for_each(|operand| keyspace.merge(name(key, value), operand).expect("merge"));
             }
             settle(&db, place);
             let before = (db.stats().blob_written_bytes, db.stats().blob_files);

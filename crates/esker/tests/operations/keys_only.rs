@@ -64,6 +64,14 @@ fn they_are_those_of_pairs_in_both_directions() {
             cursor.prev().expect("prev");
         }
         assert!(!cursor.valid());
+        let mut cursor = keyspace.cursor().expect("a cursor").keys_only().within("040".."070");
+        let mut seen = Vec::new();
+        cursor.seek_to_first().expect("seek");
+        while cursor.valid() {
+            seen.push(cursor.key().to_vec());
+            cursor.next().expect("next");
+        }
+        assert_eq!(keys(keyspace.range("040".."070")), seen, "{place:?}");
     }
 }
 
@@ -89,5 +97,9 @@ fn a_damaged_large_value_does_not_matter() {
         for key in keyspace.iter().keys().chain(keyspace.iter().keys().rev()) {
             key.expect("no value is loaded");
         }
+        let mut cursor = keyspace.cursor().expect("a cursor").keys_only();
+        cursor.seek_to_first().expect("no value is loaded");
+        cursor.next().expect("no value is loaded");
+        assert_eq!(cursor.key(), b"b");
     }
 }

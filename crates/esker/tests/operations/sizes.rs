@@ -2,6 +2,11 @@
 
 use crate::common::*;
 use esker::env::mem::MemEnv;
+use esker::internals::Random;
+use esker::merge::StringAppend;
+use esker::{CompactionStyle, Db, KeyspaceOptions, Ttl, WriteOptions};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 #[test]
 fn sizes_follow_the_data_from_memory_to_disk() {
@@ -104,4 +109,59 @@ fn counts_are_close_and_exact_after_a_compaction() {
     assert_eq!((a.count(..).unwrap(), a.approximate_count(..).unwrap()), (1000, 3000), "deletions count");
     a.compact().unwrap();
     assert_eq!((a.count(..).unwrap(), a.approximate_count(..).unwrap()), (1000, 1000));
+}
+
+/// Whatever the entries are, and in how many tables: what counts besides what is there, and how far
+/// a range counts too many.
+#[test]
+fn a_count_is_wrong_by_no_more_than_it_says() {
+    const VALUE: [u8; 20] = [7; 20];
+    // A block of 256 bytes has no room for more, also of deletes, which have no value.
+    const MOST_IN_A_BLOCK: u64 = 256 / 5;
+    for seed in 1..=20 {
+        let mut random = Random::new(seed);
+        let machine = Machine::new();
+        // Tables stay as they are flushed.
+        let db = Db::open(DIRECTORY, machine.options().compression(esker::Compression::None)).unwrap();
+        let options =
+            KeyspaceOptions::default().merge_operator(StringAppend::new(",")).ttl(Ttl::Enabled { default: None });
+        let a = db.keyspace("a", options.compaction_style(CompactionStyle::Fifo { max_bytes: u64::MAX })).unwrap();
+        // Of each table the keys, and those that it has as deleted: where nothing is below, it may
+        // leave these out.
+        let mut flushed: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = Vec::new();
+        for _ in 0..1 + random.below(5) {
+            let (mut written, mut deleted) = (BTreeSet::new(), BTreeSet::new());
+            for _ in 0..1 + random.below(300) {
+                let number = random.below(1000) as u32;
+                let key = number.to_be_bytes();
+                deleted.remove(&number);
+                match random.below(4) {
+                    0 => a.put_with(key, VALUE, &WriteOptions::new().ttl(Duration::from_secs(1))).unwrap(),
+                    1 => a.merge(key, VALUE).unwrap(),
+                    2 => {
+                        a.delete(key).unwrap();
+                        deleted.insert(number);
+                    }
+                    _ => a.put(key, VALUE).unwrap(),
+                }
+                written.insert(number);
+            }
+            db.flush().unwrap();
+            flushed.push((written, deleted));
+        }
+        machine.pass(Duration::from_secs(2));
+        let (from, to) = (random.below(500) as u32, 500 + random.below(500) as u32);
+        a.delete_range(from.to_be_bytes()..to.to_be_bytes()).unwrap();
+        for _ in 0..20 {
+            let (from, to) = (random.below(1000) as u32, random.below(1000) as u32);
+            let (from, to) = (from.min(to), from.max(to));
+            let within = |keys: &BTreeSet<u32>| keys.range(from..to).count() as u64;
+            let exact: u64 = flushed.iter().map(|(written, _)| within(written)).sum();
+            let left_out: u64 = flushed.iter().map(|(_, deleted)| within(deleted)).sum();
+            let counted = a.approximate_count(from.to_be_bytes()..to.to_be_bytes()).unwrap();
+            let too_many = flushed.len() as u64 * 2 * MOST_IN_A_BLOCK;
+            let allowed = exact - left_out..=exact + too_many;
+            assert!(allowed.contains(&counted), "seed {seed}, {from}..{to}: {counted}, allowed {allowed:?}");
+        }
+    }
 }
