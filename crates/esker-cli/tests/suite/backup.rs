@@ -178,6 +178,45 @@ fn an_interruption_leaves_no_half_of_a_backup() {
     assert!(ok(&["backup", "create", "--db", &db, &target]).starts_with("backup 2: "));
 }
 
+/// Lines whose values no compression makes much shorter.
+fn noise(count: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut letter = |_: i32| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        char::from(LETTERS[(random >> 58) as usize])
+    };
+    let mut line = |number: usize| format!("key{number:05}\t{}\n", (0..1000).map(&mut letter).collect::<String>());
+    (0..count).map(&mut line).collect()
+}
+
+/// The long one takes sixteen seconds on any machine: the rate decides. It reads pieces of a
+/// mebibyte, so that it learns of some behind the tenth second, after which a line is due.
+#[test]
+fn a_long_command_says_how_far_it_is_where_there_is_no_terminal_and_a_short_one_nothing() {
+    let sandbox = Sandbox::new("backup-progress");
+    let (db, target) = (sandbox.text("db"), sandbox.text("backups"));
+    ok_with_input(&["load", "--db", &db], noise(6000).as_bytes());
+    let created = ok(&["backup", "create", "--db", &db, "--json", &target]);
+    let created: serde_json::Value = serde_json::from_str(&created).unwrap();
+    let bytes = created["bytes"].as_u64().unwrap();
+    assert!(bytes > 5 << 20, "only {bytes} bytes");
+    // This one is over at once, and expects that nothing was written to standard error.
+    let short = ok(&["backup", "verify", &target]);
+    let size = short.trim_end().rsplit(", ").next().unwrap();
+    let rate = (bytes / 16).to_string();
+    let output = common::run(&["backup", "verify", "--limit-rate", &rate, &target]);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{shown}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), short);
+    let total = format!(" of {size}, ");
+    let is_progress =
+        |line: &str| line.starts_with("verifying: ") && line.contains(&total) && line.ends_with(" a second");
+    assert!(!shown.is_empty() && shown.lines().all(is_progress), "{total:?}: {shown:?}");
+}
+
 /// Seen: success was reported of a backup in the memory of the command; a target in the directory
 /// of the database; one made of another database; and a second database in the target of the first.
 #[test]
