@@ -299,7 +299,9 @@ fn check_operations(event: &Event, writes: &[Write], found: &[(usize, &ChangeOpe
     check_places(writes, found)
 }
 
-fn is_operation(write: &Write, order: Order, operation: &ChangeOperation) -> bool {
+/// Whether the operation is that write, where nothing expires. Of a range it compares the start
+/// alone.
+pub(crate) fn is_operation(write: &Write, order: Order, operation: &ChangeOperation) -> bool {
     match (&write.change, operation) {
         (Change::Put(value), ChangeOperation::Put { key, value: found, expiry }) => {
             key[..] == write.key[..] && found[..] == value[..] && *expiry == Expiry::Never
@@ -322,7 +324,7 @@ fn is_operation(write: &Write, order: Order, operation: &ChangeOperation) -> boo
 }
 
 /// Only keys of the writes are concerned.
-fn check_places(writes: &[Write], found: &[(usize, &ChangeOperation)]) -> Checked<()> {
+pub(crate) fn check_places(writes: &[Write], found: &[(usize, &ChangeOperation)]) -> Checked<()> {
     let places: BTreeSet<(usize, &[u8])> =
         writes.iter().filter(|write| !write.change.is_range()).map(|write| (write.keyspace, &write.key[..])).collect();
     for (index, operation) in found {

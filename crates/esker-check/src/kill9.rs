@@ -37,14 +37,18 @@ use esker::{ChangeBatch, Db, Error, Follower};
 use history::{Due, History};
 use present::{Present, counter};
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 pub use totals::Totals;
 pub use writer::child;
 
 /// Kills after which a fresh database is begun.
 const KILLS_PER_DATABASE: u64 = 100;
+/// The signal of [`std::process::Child::kill`].
+const SIGKILL: i32 = 9;
 
 /// How the parent runs children and what it counts.
 #[derive(Clone, Debug)]
@@ -84,8 +88,8 @@ impl Expected {
         Expected { history, path, seed, follower: None, followed: 0, outrun: 0, next_change: 1 }
     }
 
-    /// Reads on in the changes, which must be those that are due. How many batches there were.
-    fn read_changes(&mut self, db: &Db, due: &Due) -> Checked<u64> {
+    /// Reads on in the changes, which must be those that are due.
+    fn read_changes(&mut self, db: &Db, due: &Due, totals: &mut Totals) -> Checked<()> {
         let mut some_are_gone = false;
         let changes = match db.changes(self.next_change) {
             Err(Error::Gone { oldest }) => {
@@ -99,16 +103,23 @@ impl Expected {
         if let Some(last) = found.last() {
             self.next_change = last.next_sequence();
         }
-        told::compare(&due.events, due.may_lack_last, &found, some_are_gone)?;
-        Ok(found.len() as u64)
+        totals.gone += u64::from(some_are_gone);
+        totals.told += found.len() as u64;
+        told::compare(&due.events, due.may_lack_last, &found, some_are_gone)
     }
 
     /// Lets the follower catch up, beside a child or behind one; false as long as there is nothing
     /// to follow.
     fn catch_up(&mut self, is_alive: bool) -> Checked<bool> {
         let Some(follower) = &self.follower else {
-            // It may just be created.
-            self.follower = Db::open_follower(&self.path, options(self.seed)).ok();
+            match Db::open_follower(&self.path, options(self.seed)) {
+                Ok(follower) => self.follower = Some(follower),
+                Err(error) if !is_alive && self.history.commits() > 0 => {
+                    return Err(format!("the follower cannot be opened: {error}"));
+                }
+                // The database may just be created.
+                Err(_) => {}
+            }
             return Ok(false);
         };
         match follower.catch_up() {
@@ -189,11 +200,13 @@ impl KillLoop {
         let names = present.names();
         let state = database_state(&db, &names)?;
         totals.renamed += u64::from(present.passing == Some(RENAMED));
-        totals.acknowledged += least - before.min(least);
+        let newly_acknowledged = least - before.min(least);
+        totals.acknowledged += newly_acknowledged;
         totals.unacknowledged += count - least;
         let due = expected.history.go_on((least, count), (present, &state), totals)?;
         if keeps_changes(expected.seed) {
-            totals.told += expected.read_changes(&db, &due)?;
+            totals.with_changes += newly_acknowledged;
+            expected.read_changes(&db, &due, totals)?;
         }
         // The keyspaces may not have been there yet.
         if let Some(followed) = followed.filter(|_| expected.followed > 0 || count > 0) {
@@ -224,29 +237,47 @@ impl KillLoop {
             .args([expected.seed.to_string(), salt.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
-        let mut pipe = child.stdout.take().ok_or("the child has no pipe")?;
-        // The pipe must be emptied while the child lives, or it would soon wait for us.
-        let reader = std::thread::spawn(move || {
-            let mut reports = Vec::new();
-            pipe.read_to_end(&mut reports).map(|_| reports)
-        });
+        let reports = read_along(child.stdout.take().ok_or("the child has no pipe")?);
+        let printed = read_along(child.stderr.take().ok_or("the child has no pipe")?);
         let until = Instant::now() + life;
         let mut follows = Ok(true);
         while follows.is_ok() && Instant::now() < until {
             follows = expected.catch_up(true);
             std::thread::sleep(Duration::from_millis(1).min(until.saturating_duration_since(Instant::now())));
         }
-        let ended = child.try_wait().map_err(|error| error.to_string())?;
         child.kill().map_err(|error| format!("cannot kill: {error}"))?;
-        child.wait().map_err(|error| error.to_string())?;
-        let reports = reader.join().map_err(|_| "the reader panicked")?.map_err(|error| error.to_string())?;
+        let status = child.wait().map_err(|error| error.to_string())?;
+        let (reports, printed) = (all_read(reports)?, all_read(printed)?);
         follows?;
-        if let Some(status) = ended {
-            return Err(format!("the child ended by itself: {status}"));
-        }
+        check_end(status, &String::from_utf8_lossy(&printed))?;
         let last = reports.chunks_exact(8).last();
         Ok(last.and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes))
+    }
+}
+
+type Reader = JoinHandle<std::io::Result<Vec<u8>>>;
+
+/// Empties a pipe while the child lives, which would otherwise soon wait for us.
+fn read_along(mut pipe: impl Read + Send + 'static) -> Reader {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).map(|_| bytes)
+    })
+}
+
+fn all_read(reader: Reader) -> Checked<Vec<u8>> {
+    reader.join().map_err(|_| "the reader panicked")?.map_err(|error| error.to_string())
+}
+
+/// Whether the child wrote until it was killed. It prints only what is wrong: one that fails or
+/// panics may be killed before it ends.
+fn check_end(status: ExitStatus, printed: &str) -> Checked<()> {
+    match (status.signal(), printed) {
+        (Some(SIGKILL), "") => Ok(()),
+        (Some(SIGKILL), _) => Err(format!("the child failed, and was killed then: {printed}")),
+        _ => Err(format!("the child ended by itself: {status}: {printed}")),
     }
 }

@@ -6,18 +6,15 @@
 //! besides, in the same way. Which interleavings happen is up to the machine; the seed fixes the
 //! rest.
 //!
-//! Another thread creates a keyspace, writes its number there and beside the numbers, in one batch,
-//! and drops the keyspace, again and again. So what is in the keyspace is the number beside it, or
-//! nothing; a handle of before says that the keyspace was dropped, but for snapshots of before.
-//!
-//! Others have a lease in turn, by conditional writes (`threads/leases.rs`); one gives a keyspace
-//! other names, settings and loads, and the sum and the votes other settings
-//! (`threads/altering.rs`); and some put jobs into queues and take them out, through typed handles
-//! (`threads/queues.rs`). A follower and, with odd seeds, a reader of the changes read along
-//! (`threads/reading_along.rs`).
+//! Another thread creates a keyspace and drops it, again and again (`threads/passing.rs`); others
+//! have a lease in turn, by conditional writes (`threads/leases.rs`); one gives a keyspace other
+//! names, settings and loads, and the sum and the votes other settings (`threads/altering.rs`); and
+//! some put jobs into queues and take them out, through typed handles (`threads/queues.rs`). A
+//! follower and, with odd seeds, a reader of the changes read along (`threads/reading_along.rs`).
 
 mod altering;
 mod leases;
+mod passing;
 mod queues;
 mod reading_along;
 mod stored;
@@ -35,6 +32,7 @@ use esker::{
 };
 use leases::Leases;
 use queues::Queues;
+use reading_along::ChangesReader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -50,9 +48,6 @@ const WORKERS: usize = 2;
 const SUM: &[u8] = b"sum";
 /// So many commits have one vote.
 const VOTES: usize = 500;
-/// The keyspace that comes and goes, and the key of its number.
-const PASSING: &str = "passing";
-const GENERATION: &[u8] = b"generation";
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -105,6 +100,8 @@ struct Shared {
     leases: Leases,
     altering: Altering,
     queues: Queues,
+    /// Whether a thread reads the changes.
+    keeps_changes: bool,
     stop: AtomicBool,
     totals: Totals,
 }
@@ -124,7 +121,11 @@ impl Shared {
 
     /// Whether each thread has done its work once: a machine may be slow.
     fn is_each_done(&self) -> bool {
-        self.altering.is_each_done() && self.queues.handed_out().iter().all(|&last| last > 0)
+        let [popped, done] = self.queues.handed_out();
+        let (followed, told) = (&self.totals.followed, &self.totals.told);
+        let told = if self.keeps_changes { told.load(Ordering::Acquire) } else { 1 };
+        let least = [popped, done, self.leases.tickets().0, followed.load(Ordering::Acquire), told];
+        self.altering.is_each_done() && least.iter().all(|&count| count > 0)
     }
 
     /// Takes over what the threads have counted themselves.
@@ -304,64 +305,6 @@ impl Opened {
         Ok(())
     }
 
-    /// What is in the keyspace that comes and goes is what is beside it, and not of those that were
-    /// dropped; nothing is missing that was before a drop.
-    fn check_passing(&self, dropped: u64) -> Checked<()> {
-        let beside = number(self.numbers.get(GENERATION))?;
-        if beside < dropped {
-            return Err(format!("keyspace {dropped} was dropped, and what was written before is at {beside}"));
-        }
-        match self.db.existing_keyspace(PASSING) {
-            Ok(passing) => match number(passing.get(GENERATION))? {
-                0 => Ok(()),
-                found if found == beside && found > dropped => Ok(()),
-                found => Err(format!("keyspace {found} is there, beside {beside}, and {dropped} was dropped")),
-            },
-            Err(esker::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(format!("the keyspace that comes and goes: {error}")),
-        }
-    }
-
-    /// Creates a keyspace, writes to it and beside it, and drops it, again and again.
-    fn pass(&self, shared: &Shared, mut random: Random) -> Checked<()> {
-        let mut generation = 0u64;
-        let mut before: Option<(Snapshot, Keyspace)> = None;
-        while !shared.stop.load(Ordering::Acquire) {
-            generation += 1;
-            let failed = |error: esker::Error| format!("keyspace {generation}: {error}");
-            let passing = self.db.keyspace(PASSING, KeyspaceOptions::default()).map_err(failed)?;
-            if number(passing.get(GENERATION))? != 0 {
-                return Err(format!("keyspace {generation} is not empty"));
-            }
-            let mut batch = self.db.batch();
-            batch.put(&self.numbers, GENERATION, generation.to_le_bytes()).map_err(failed)?;
-            batch.put(&passing, GENERATION, generation.to_le_bytes()).map_err(failed)?;
-            for filler in 0..random.below(80) {
-                batch.put(&passing, format!("filler{filler}"), random.bytes(100)).map_err(failed)?;
-            }
-            batch.commit().map_err(failed)?;
-            if random.percent(30) {
-                before = Some((self.db.snapshot(), passing.clone()));
-            }
-            self.db.drop_keyspace(PASSING).map_err(failed)?;
-            shared.dropped.store(generation, Ordering::Release);
-            shared.totals.drops.fetch_add(1, Ordering::Relaxed);
-            match passing.get(GENERATION) {
-                Err(esker::Error::KeyspaceDropped { .. }) => {}
-                other => return Err(format!("keyspace {generation} was dropped, and holds {other:?}")),
-            }
-            if let Some((snapshot, passing)) = &before {
-                let seen =
-                    [number(snapshot.get(passing, GENERATION))?, number(snapshot.get(&self.numbers, GENERATION))?];
-                if seen[0] == 0 || seen[0] != seen[1] {
-                    return Err(format!("a snapshot sees {seen:?} of a keyspace that was dropped"));
-                }
-            }
-            std::thread::sleep(std::time::Duration::from_millis(random.below(5) as u64));
-        }
-        Ok(())
-    }
-
     /// Flushes, compacts, and takes images of what would be found if something died now.
     fn disturb(&self, env: &MemEnv, shared: &Shared, mut random: Random, settings: &Settings) -> Checked<()> {
         let failed = |error: esker::Error| format!("maintenance failed: {error}");
@@ -460,11 +403,12 @@ fn start<'scope>(
 /// Runs until the time is up, then opens once more.
 pub fn run(settings: Settings) -> Checked<Totals> {
     let env = MemEnv::new();
-    let shared = Shared::default();
     let keeps_changes = settings.seed % 2 == 1;
+    let shared = Shared { keeps_changes, ..Shared::default() };
     let opened = open(&env, keeps_changes).map_err(|error| format!("open failed: {error}"))?;
     let random = |thread: usize| Random::derived(settings.seed, &[thread as u64]);
-    let (opened_here, shared_here, env_here) = (&opened, &shared, &env);
+    let mut changes = keeps_changes.then(|| ChangesReader::new((0..WRITERS).map(name).collect()));
+    let (opened_here, shared_here, env_here, changes_here) = (&opened, &shared, &env, changes.as_mut());
     let outcomes: Vec<Checked<()>> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in 0..WRITERS {
@@ -494,10 +438,9 @@ pub fn run(settings: Settings) -> Checked<Totals> {
         let alter = move || shared_here.altering.alter(handles, &shared_here.stop, altering);
         threads.push(start(scope, shared_here, alter));
         threads.push(start(scope, shared_here, move || follow(env_here, shared_here)));
-        if keeps_changes {
+        if let Some(changes) = changes_here {
             let told = &shared_here.totals.told;
-            let names: Vec<Vec<u8>> = (0..WRITERS).map(name).collect();
-            let read = move || reading_along::read_changes(&opened_here.db, &shared_here.stop, &names, told);
+            let read = move || changes.read_along(&opened_here.db, &shared_here.stop, told);
             threads.push(start(scope, shared_here, read));
         }
         let random = random(WRITERS + READERS);
@@ -508,6 +451,10 @@ pub fn run(settings: Settings) -> Checked<Totals> {
     shared.count();
     shared.queues.check_end()?;
     let everything = shared.least(false);
+    if let Some(changes) = &mut changes {
+        let finished = shared.altering.finished();
+        changes.check_end(&opened.db, &everything.numbers, finished, &shared.totals.told)?;
+    }
     opened.check(&shared, &opened.db.snapshot(), &everything)?;
     drop(opened);
     check_image(&env, &everything, &shared).map_err(|what| format!("opened again: {what}"))?;

@@ -1,9 +1,9 @@
 //! Random transactions, with writes by others while they run, and what must become of them.
 //!
 //! A transaction reads its snapshot with its own writes on top, and sees none of the others'
-//! writes. It must conflict if somebody has written, whatever that changed, to a key or range that
-//! it read, or to a key that it wrote; otherwise it must commit. Either is right where only a range
-//! that it deleted was written to, or where it wrote nothing.
+//! writes. It must conflict if it wrote something, and somebody has written, whatever that changed,
+//! to a key or range that it read or wrote; otherwise it must commit. Either is right where a scan
+//! or a count has failed, and nobody wrote anywhere else.
 //!
 //! A change of an expiry in it is a write to the key, whether that has a value or not. One by
 //! others on a key without value writes nothing, and nothing conflicts with it. The clock may move
@@ -34,6 +34,7 @@ struct Footprint {
     read: Vec<(usize, Span)>,
     /// Looked at so far as the engine pleases.
     perhaps_read: Vec<(usize, Span)>,
+    /// Without ranges that can hold no key, which write nothing.
     own: Vec<Write>,
     /// Without those that wrote nothing.
     outside: Vec<Write>,
@@ -48,42 +49,29 @@ fn changes(model: &Model, write: &Write) -> bool {
 
 impl Footprint {
     fn fate(&self, model: &Model) -> Fate {
-        let touches = |spans: &[(usize, Span)]| {
-            self.outside.iter().any(|write| {
-                let touched = write.touched();
-                let order = model.order(write.keyspace);
-                spans.iter().any(|(keyspace, span)| *keyspace == write.keyspace && order.meets(span, &touched))
-            })
+        let touches = |keyspace: usize, span: &Span| {
+            let order = model.order(keyspace);
+            self.outside.iter().any(|write| write.keyspace == keyspace && order.meets(span, &write.touched()))
         };
-        let is_range = |write: &&Write| write.change.is_range();
-        let spans = |writes: Vec<&Write>| -> Vec<(usize, Span)> {
-            writes.into_iter().map(|write| (write.keyspace, write.touched())).collect()
-        };
-        let keys = spans(self.own.iter().filter(|write| !is_range(write)).collect());
-        let ranges = spans(self.own.iter().filter(is_range).collect());
-        // A range without keys is not a write: it does not even meet itself.
-        if !self.own.iter().any(|write| changes(model, write)) {
-            let any = touches(&self.read) || touches(&self.perhaps_read);
-            return if any { Fate::Either } else { Fate::Commits };
-        }
+        let any = |spans: &[(usize, Span)]| spans.iter().any(|(keyspace, span)| touches(*keyspace, span));
         match () {
-            () if touches(&self.read) || touches(&keys) => Fate::Conflicts,
-            () if touches(&self.perhaps_read) || touches(&ranges) => Fate::Either,
+            // "A transaction that wrote nothing always commits" (semantics.md).
+            () if self.own.is_empty() => Fate::Commits,
+            () if any(&self.read) => Fate::Conflicts,
+            () if self.own.iter().any(|write| touches(write.keyspace, &write.touched())) => Fate::Conflicts,
+            () if any(&self.perhaps_read) => Fate::Either,
             () => Fate::Commits,
         }
     }
 
     /// Whether the commit must find that a keyspace of its own was dropped ([`Fate::Conflicts`]).
-    fn meets_a_drop(&self, model: &Model) -> Fate {
-        let is_dropped = |keyspace: &usize| self.dropped.contains(keyspace);
-        let changes = |write: &&Write| changes(model, write);
-        let written = self.own.iter().filter(changes).any(|write| is_dropped(&write.keyspace));
-        let read = self.read.iter().any(|(keyspace, _)| is_dropped(keyspace));
-        let perhaps = self.perhaps_read.iter().any(|(keyspace, _)| is_dropped(keyspace));
-        let perhaps = perhaps || self.own.iter().any(|write| is_dropped(&write.keyspace));
+    fn meets_a_drop(&self) -> Fate {
+        let any = |spans: &[(usize, Span)]| spans.iter().any(|(keyspace, _)| self.dropped.contains(keyspace));
         match () {
-            () if written || read && self.own.iter().any(|write| changes(&write)) => Fate::Conflicts,
-            () if read || perhaps => Fate::Either,
+            () if self.own.is_empty() => Fate::Commits,
+            () if any(&self.read) => Fate::Conflicts,
+            () if self.own.iter().any(|write| self.dropped.contains(&write.keyspace)) => Fate::Conflicts,
+            () if any(&self.perhaps_read) => Fate::Either,
             () => Fate::Commits,
         }
     }
@@ -95,15 +83,9 @@ impl Footprint {
         self.own.iter().rev().find(touches).is_some_and(|last| !last.change.is_range())
     }
 
-    /// Notes a read. What the transaction's own writes answer need not be noted by the engine.
-    fn read_key(&mut self, model: &Model, keyspace: usize, key: &[u8]) {
-        let order = model.order(keyspace);
-        let span = Write::new(keyspace, key, Change::Delete).touched();
-        let deleted = |write: &Write| {
-            write.change.is_range() && write.keyspace == keyspace && order.contains(&write.touched(), key)
-        };
-        let spans = if self.own.iter().any(deleted) { &mut self.perhaps_read } else { &mut self.read };
-        spans.push((keyspace, span));
+    /// Notes a read. What the transaction's own writes answer is among those anyway.
+    fn read_key(&mut self, keyspace: usize, key: &[u8]) {
+        self.read.push((keyspace, Write::new(keyspace, key, Change::Delete).touched()));
     }
 
     /// Notes that the first pair was read, or the last: all keys up to it, or all that there can
@@ -177,7 +159,7 @@ impl Stage<'_> {
 
     /// Commits, and compares the outcome.
     fn commit(&mut self, transaction: Transaction, footprint: &Footprint) -> Checked<()> {
-        match (transaction.commit(), footprint.fate(self.model), footprint.meets_a_drop(self.model)) {
+        match (transaction.commit(), footprint.fate(self.model), footprint.meets_a_drop()) {
             (Ok(()), Fate::Commits | Fate::Either, Fate::Commits | Fate::Either) => {
                 self.model.commit(&footprint.own);
                 self.model.retell(|told| if let Told::Batch(writes) = told { Told::Transaction(writes) } else { told });
@@ -241,7 +223,9 @@ fn write_own(
     write_within(transaction, &keyspaces[write.keyspace], &write)
         .map_err(|error| format!("the write failed: {error}"))?;
     view.commit(std::slice::from_ref(&write));
-    footprint.own.push(write);
+    if changes(view, &write) {
+        footprint.own.push(write);
+    }
     Ok(())
 }
 
@@ -278,17 +262,17 @@ fn read(
                 transaction.get_into(handle, key, &mut value).map(|found| found.then(|| Slice::from(value)))
             };
             compare_answer(&expected, found)?;
-            footprint.read_key(view, *keyspace, key);
+            footprint.read_key(*keyspace, key);
         }
         TransactionStep::Contains(keyspace, key) => {
             let expected = view.get(*keyspace, key, view.present()).map(|value| value.is_some());
             compare_known(&expected, transaction.contains_key(&keyspaces[*keyspace], key))?;
-            footprint.read_key(view, *keyspace, key);
+            footprint.read_key(*keyspace, key);
         }
         TransactionStep::ExpiresAt(keyspace, key) => {
             let found = transaction.expires_at(&keyspaces[*keyspace], key);
             compare_own_expiry(found, view, footprint, (*keyspace, &key[..]))?;
-            footprint.read_key(view, *keyspace, key);
+            footprint.read_key(*keyspace, key);
         }
         TransactionStep::End(keyspace, first) => {
             let handle = &keyspaces[*keyspace];
@@ -347,7 +331,8 @@ fn compare_own_expiry(
     }
 }
 
-fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> esker::Result<()> {
+/// Adds one write to a transaction.
+pub(crate) fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> esker::Result<()> {
     match (&write.change, write.life) {
         (Change::Put(value), Life::For(life)) => {
             transaction.put_with_ttl(keyspace, &write.key, value, Duration::from_millis(life))
@@ -412,7 +397,7 @@ mod tests {
         let model = Model::new(&[Operator::None]);
         let mut footprint = Footprint { own: own.to_vec(), outside: outside.to_vec(), ..Footprint::default() };
         for key in read {
-            footprint.read_key(&model, 0, key.as_bytes());
+            footprint.read_key(0, key.as_bytes());
         }
         footprint.fate(&model)
     }
@@ -428,12 +413,49 @@ mod tests {
         assert_eq!(fate(&["a"], &[put("b")], &[put("b")]), Fate::Conflicts);
         assert_eq!(fate(&["b"], &[put("x")], &[range("a", "c")]), Fate::Conflicts);
         assert_eq!(fate(&["b"], &[put("x")], &[range("c", "a")]), Fate::Commits, "an empty range changes nothing");
-        assert_eq!(fate(&[], &[range("a", "c")], &[put("b")]), Fate::Either);
-        assert_eq!(fate(&["a"], &[], &[put("a")]), Fate::Either, "it writes nothing");
+        assert_eq!(fate(&[], &[range("a", "c")], &[put("b")]), Fate::Conflicts);
+        assert_eq!(fate(&[], &[range("a", "c")], &[range("b", "d")]), Fate::Conflicts);
+        assert_eq!(fate(&[], &[range("a", "c")], &[put("c")]), Fate::Commits);
+        assert_eq!(fate(&["b"], &[range("a", "c")], &[put("b")]), Fate::Conflicts, "the range has the key");
+        assert_eq!(fate(&["a"], &[], &[put("a")]), Fate::Commits, "it writes nothing");
         let touch = expire("b", Life::For(5));
         assert_eq!(fate(&["a"], from_ref(&touch), &[put("b")]), Fate::Conflicts, "a change of an expiry is a write");
         assert_eq!(fate(&["a"], from_ref(&touch), &[put("a")]), Fate::Conflicts);
         assert_eq!(fate(&["b"], &[put("x")], &[touch]), Fate::Conflicts);
+    }
+
+    #[test]
+    fn a_scan_that_failed_may_conflict_where_nothing_else_does() {
+        let model = Model::new(&[Operator::None]);
+        let perhaps_read = vec![(0, Span::All)];
+        let mut footprint = Footprint { perhaps_read, outside: vec![put("a")], ..Footprint::default() };
+        assert_eq!(footprint.fate(&model), Fate::Commits, "it writes nothing");
+        footprint.own.push(put("b"));
+        assert_eq!(footprint.fate(&model), Fate::Either);
+        footprint.own.push(put("a"));
+        assert_eq!(footprint.fate(&model), Fate::Conflicts);
+    }
+
+    #[test]
+    fn the_drop_of_a_keyspace_ends_a_transaction_that_wrote_and_used_it() {
+        let used = |read: &[usize], perhaps_read: &[usize], own: &[Write]| {
+            let all = |keyspaces: &[usize]| -> Vec<(usize, Span)> {
+                keyspaces.iter().map(|&keyspace| (keyspace, Span::All)).collect()
+            };
+            let footprint = Footprint {
+                read: all(read),
+                perhaps_read: all(perhaps_read),
+                own: own.to_vec(),
+                dropped: vec![1],
+                ..Footprint::default()
+            };
+            footprint.meets_a_drop()
+        };
+        assert_eq!(used(&[0], &[0], &[put("a")]), Fate::Commits);
+        assert_eq!(used(&[1], &[], &[put("a")]), Fate::Conflicts);
+        assert_eq!(used(&[], &[], &[Write::new(1, "a", Change::Delete)]), Fate::Conflicts);
+        assert_eq!(used(&[], &[1], &[put("a")]), Fate::Either);
+        assert_eq!(used(&[1], &[1], &[]), Fate::Commits, "it writes nothing");
     }
 
     #[test]
@@ -535,6 +557,24 @@ mod tests {
         let before = expiring.held("x");
         expiring.run(&steps("k"), true).expect("it conflicts");
         assert_eq!(expiring.held("x"), before);
+    }
+
+    #[test]
+    fn a_range_that_a_transaction_deletes_is_written_and_one_without_keys_is_not() {
+        let mut expiring = Expiring::new();
+        let steps = |low: &str, high: &str| {
+            [
+                TransactionStep::Get(0, b"k".to_vec()),
+                TransactionStep::Write(range(low, high)),
+                TransactionStep::Outside(vec![put("k")]),
+            ]
+        };
+        let deletes = steps("a", "z");
+        expiring.run(&deletes[1..], true).expect("it conflicts");
+        assert!(expiring.held("k").0.is_some());
+        expiring.run(&steps("z", "a"), true).expect("it commits");
+        let drops = [TransactionStep::Get(0, b"k".to_vec()), TransactionStep::Drop(0)];
+        expiring.run(&drops, true).expect("it commits");
     }
 
     #[test]

@@ -19,9 +19,22 @@ fn no_acknowledged_commit_is_lost() {
     match kills.run(Duration::MAX) {
         Ok(totals) => {
             println!("{totals:?}");
-            // The second database keeps its changes.
-            assert!(totals.databases < 2 || totals.told > 0, "nothing was read in the changes");
-            assert!(totals.kills < 200 || totals.renamed > 0, "no keyspace had its other name");
+            assert!(totals.with_changes == 0 || totals.told > 0, "nothing was read in the changes");
+            // A short run, or one on a slow disk, need not come to a commit behind which all of it
+            // is there.
+            let has_all = totals.kills >= 200 && totals.acknowledged >= 2_000 * totals.databases;
+            let counts = [
+                ("keyspace had its other name", totals.renamed),
+                ("follower was compared", totals.followed),
+                ("load was found", totals.loads),
+                ("transaction was found", totals.transactions),
+                ("first pair was taken", totals.popped),
+                ("expiry was changed", totals.expiries),
+                ("name or setting was changed", totals.settings),
+            ];
+            for (what, count) in counts {
+                assert!(!has_all || count > 0, "no {what}");
+            }
         }
         Err(what) => panic!("{what}"),
     }

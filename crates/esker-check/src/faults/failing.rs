@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::state::Durability;
 use esker::Options;
 use esker::env::fault::{Class, FaultEnv};
-use esker::env::mem::{CrashMode, MemEnv};
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use std::sync::Arc;
 
 /// What fails.
@@ -103,7 +103,7 @@ impl Course<'_> {
         }
         // "What a `destroy` has removed whose sync of the directory failed can be back after a
         // power loss, also where another one has succeeded since" (durability.md).
-        let gave_removals_up = progress.destroying && matches!(failing.fault(), Fault::SyncDir(_));
+        let gave_removals_up = hit && progress.destroying && failing.gives_names_up();
         let depth = if gave_removals_up { 0 } else { 1 };
         for loss in [Loss::Process, Loss::Machine(CrashMode::LoseAll, 0), Loss::random(random)] {
             examination.examine(&loss.image(&memory), loss, &progress, random, depth)?;
@@ -118,6 +118,12 @@ impl Failing {
             Failing::Call(fault, _) => fault,
             Failing::FullDisk(disk) => Fault::Full(disk),
         }
+    }
+
+    /// Whether the disk may never have the names of a directory whose sync fails so, though a later
+    /// sync of it succeeds.
+    fn gives_names_up(self) -> bool {
+        matches!(self.fault(), Fault::SyncDir(SyncFailure::DropPending | SyncFailure::KeepSome(_)))
     }
 
     fn nth(self) -> u64 {
@@ -172,4 +178,16 @@ pub fn recovery_fails(
             .map_err(|what| format!("{loss:?}, recovered with {failing:?}, then: {what}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_given_up_by_a_failed_sync_of_a_directory_that_drops_them_and_by_nothing_else() {
+        let faults = Fault::all().into_iter().filter(|&fault| Failing::Call(fault, 0).gives_names_up());
+        let dropping = [SyncFailure::DropPending, SyncFailure::KeepSome(1), SyncFailure::KeepSome(2)];
+        assert_eq!(faults.collect::<Vec<_>>(), dropping.map(Fault::SyncDir));
+    }
 }

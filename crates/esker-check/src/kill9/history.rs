@@ -117,7 +117,7 @@ impl History {
     fn commit(&mut self, number: u64, events: &mut Vec<Told>, totals: &mut Totals) {
         let commit = Commit::new(self.seed, number);
         let writes = commit.effect(&self.model);
-        let batch = self.apply(&writes, Some(number));
+        let batch = self.apply(writes);
         totals.transactions += u64::from(commit.how == How::Transaction);
         totals.loads += u64::from(commit.how == How::Load);
         events.push(if commit.how == How::Load { Told::Load(NAMES[VALUES]) } else { Told::Batch(batch) });
@@ -125,23 +125,20 @@ impl History {
 
     /// Applies writes that take effect together, one after the other: a change of an expiry writes
     /// nothing where there is no value.
-    fn apply(&mut self, writes: &[Write], number: Option<u64>) -> Batch {
-        let altered_expires = self.model.has_ttl(ALTERED);
-        let mut batch = Batch { number, exact: 0, least: 0, altered_expires };
-        for write in writes {
+    fn apply(&mut self, mut writes: Vec<Write>) -> Batch {
+        let expires = std::array::from_fn(|keyspace| self.model.has_ttl(keyspace));
+        writes.retain(|write| {
             let found = self.model.get(write.keyspace, &write.key, self.model.present());
-            let is_written = write.change != Change::Expire || matches!(found, Ok(Some(_)));
-            let count = if self.model.has_ttl(write.keyspace) { &mut batch.least } else { &mut batch.exact };
-            *count += usize::from(is_written);
             self.model.commit(std::slice::from_ref(write));
-        }
-        batch
+            write.change != Change::Expire || matches!(found, Ok(Some(_)))
+        });
+        Batch { writes, names: self.present.names(), expires }
     }
 
     fn step(&mut self, step: &Step, events: &mut Vec<Told>, totals: &mut Totals) {
         let writes = step.effect(&self.model);
-        let batch = self.apply(&writes, None);
-        let is_written = batch.exact + batch.least > 0;
+        let batch = self.apply(writes);
+        let is_written = !batch.writes.is_empty();
         match step {
             Step::Nothing => return,
             Step::Drop => {

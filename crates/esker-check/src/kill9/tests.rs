@@ -1,19 +1,26 @@
 //! What the parent knows, beside a child in the same process that is not killed: it must accept
 //! what the numbers say, and nothing less.
 
-use super::commits::{CHANGE_EVERY, Commit, How, Settings, Step, keeps_changes, options};
+use super::commits::{
+    ALTERED, CHANGE_EVERY, Commit, How, NAMES, RATES, Settings, Step, VALUES, keeps_changes, options,
+};
 use super::history::{Due, History};
 use super::present::{Present, counter};
 use super::told::compare;
 use super::totals::Totals;
 use super::writer::Writer;
+use super::{Expected, check_end};
 use crate::Checked;
 use crate::asked::{Call, Question};
 use crate::simulated::ScratchDirectory;
 use crate::state::database_state;
-use esker::{ChangeBatch, Db};
+use esker::{Change, ChangeBatch, ChangeOperation, Db, Error, Slice};
 use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::slice::from_ref;
 
 /// A place for a database.
 struct Place {
@@ -163,6 +170,118 @@ fn changes_that_are_missing_doubled_or_in_another_order_are_noticed() {
     assert!(compare(&due, true, but_last, false).is_ok() && compare(&due, true, &found, false).is_ok());
     assert!(compare(&due, true, &found[..found.len() - 2], false).is_err());
     assert!(compare(&due, false, &[], true).is_err(), "all are gone");
+}
+
+/// The change with something else in it, each with what that is.
+fn others(change: &Change) -> Vec<(&'static str, Change)> {
+    let with = |what, operation| {
+        let mut other = change.clone();
+        other.operation = operation;
+        (what, other)
+    };
+    let more = |bytes: &Slice| Slice::from([&bytes[..], &b"x"[..]].concat());
+    let mut moved = change.clone();
+    moved.keyspace = if *change.keyspace == *NAMES[VALUES] { "counters".into() } else { NAMES[VALUES].into() };
+    let mut others = vec![("keyspace", moved)];
+    match change.operation.clone() {
+        ChangeOperation::Put { key, value, expiry } => {
+            let (other_key, other_value) = (more(&key), more(&value));
+            others.push(with("key", ChangeOperation::Put { key: other_key, value, expiry }));
+            others.push(with("value", ChangeOperation::Put { key, value: other_value, expiry }));
+        }
+        ChangeOperation::Delete { key } => others.push(with("key", ChangeOperation::Delete { key: more(&key) })),
+        ChangeOperation::Merge { key, operand, expiry, is_first } => {
+            let (other_key, other_operand) = (more(&key), more(&operand));
+            let merge = |key, operand| ChangeOperation::Merge { key, operand, expiry, is_first };
+            others.push(with("key", merge(other_key, operand)));
+            others.push(with("operand", merge(key, other_operand)));
+        }
+        ChangeOperation::DeleteRange { start, end } => {
+            let other = || Bound::Included(Slice::from("another"));
+            others.push(with("start", ChangeOperation::DeleteRange { start: other(), end }));
+            others.push(with("end", ChangeOperation::DeleteRange { start, end: other() }));
+        }
+        _ => {}
+    }
+    others
+}
+
+#[test]
+fn changes_with_another_key_value_bound_or_keyspace_are_noticed() {
+    const SEED: u64 = 6;
+    let place = place();
+    let mut writer = Writer::open(&place.path, SEED).unwrap();
+    write(&mut writer, 300);
+    let due = look(&History::new(SEED), writer.db(), 300).unwrap().events;
+    let found = changes(writer.db());
+    assert_eq!(due.len(), found.len());
+    let mut noticed = BTreeSet::new();
+    for (due, found) in due.iter().zip(&found) {
+        for (index, change) in found.changes.iter().enumerate() {
+            // There it is the keys that are compared.
+            let can_expire = [NAMES[RATES], NAMES[ALTERED]].contains(&&*change.keyspace);
+            for (what, other) in others(change) {
+                if can_expire && what != "key" && what != "keyspace" {
+                    continue;
+                }
+                let mut batch = found.clone();
+                batch.changes[index] = other;
+                let outcome = compare(from_ref(due), false, from_ref(&batch), false);
+                assert!(outcome.is_err(), "seed {SEED}: another {what} of {change:?}");
+                noticed.insert(what);
+            }
+        }
+    }
+    assert_eq!(noticed, BTreeSet::from(["end", "key", "keyspace", "operand", "start", "value"]));
+}
+
+#[test]
+fn changes_that_were_given_up_are_counted() {
+    const SEED: u64 = 6;
+    let place = place();
+    // Before changes are kept: something that leaves nothing behind.
+    let db = Db::open(&place.path, options(SEED - 2)).unwrap();
+    let values = db.keyspace(NAMES[VALUES], Default::default()).unwrap();
+    values.put("key", "").unwrap();
+    values.delete("key").unwrap();
+    drop((values, db));
+    let mut writer = Writer::open(&place.path, SEED).unwrap();
+    assert!(matches!(writer.db().changes(1), Err(Error::Gone { .. })));
+    let (mut expected, mut totals) = (Expected::new(place.path.clone(), SEED), Totals::default());
+    for last in [30, 60] {
+        write(&mut writer, last);
+        let due = go_on(&mut expected.history, writer.db(), last, &mut totals).unwrap();
+        expected.read_changes(writer.db(), &due, &mut totals).unwrap();
+        assert_eq!(totals.gone, 1, "behind commit {last}");
+        assert!(totals.told >= last, "behind commit {last}: {totals:?}");
+    }
+}
+
+#[test]
+fn a_follower_that_does_not_open_is_an_error_if_there_are_commits_and_no_child() {
+    const SEED: u64 = 5;
+    let place = place();
+    let mut expected = Expected::new(place.path.join("missing"), SEED);
+    assert_eq!(expected.catch_up(false), Ok(false), "there may be no database yet");
+    let mut writer = Writer::open(&place.path, SEED).unwrap();
+    write(&mut writer, 1);
+    go_on(&mut expected.history, writer.db(), 1, &mut Totals::default()).unwrap();
+    assert_eq!(expected.catch_up(true), Ok(false), "the child may just change its files");
+    assert!(expected.catch_up(false).is_err());
+    expected.path.clone_from(&place.path);
+    assert_eq!(expected.catch_up(false), Ok(false), "it opens");
+    assert_eq!(expected.catch_up(false), Ok(true));
+}
+
+#[test]
+fn a_child_must_not_end_before_it_is_killed_nor_print_anything() {
+    // As `wait` yields them: the number of a signal, or an exit code above that.
+    let [killed, success, failure, abort] = [9, 0, 1 << 8, 6].map(ExitStatus::from_raw);
+    assert_eq!(check_end(killed, ""), Ok(()));
+    for (status, printed) in [(success, ""), (failure, "wrong"), (abort, ""), (killed, "wrong")] {
+        let what = check_end(status, printed).unwrap_err();
+        assert!(what.contains(printed), "{status}: {what}");
+    }
 }
 
 #[test]

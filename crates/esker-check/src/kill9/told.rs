@@ -1,12 +1,15 @@
 //! What readers of the changes are to be told: every commit, every call behind one and every other
 //! setting, once and in order.
 
-use super::commits::{ALTERED, COUNTER, NAMES, RATES, VALUES};
+use super::commits::NAMES;
 use crate::Checked;
-use crate::model::{Operator, Ttl};
+use crate::feed::{check_places, is_operation};
+use crate::model::{Operator, Order, Ttl, Write};
 use crate::operators::supply;
+use crate::orders::order_of;
 use crate::state::lives;
 use esker::{Change, ChangeBatch, ChangeOperation};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// One event of the changes.
@@ -22,47 +25,57 @@ pub(super) enum Told {
     Alter { former: &'static str, name: &'static str, settings: (Operator, Ttl) },
 }
 
-/// How many operations a batch has.
-#[derive(Clone, Debug, Default)]
+/// Writes that took effect together, and what the keyspaces were then.
+#[derive(Clone, Debug)]
 pub(super) struct Batch {
-    /// The number of the commit, if it is one.
-    pub(super) number: Option<u64>,
-    /// Exactly so many where nothing expires.
-    pub(super) exact: usize,
-    /// At least so many where something does: to make a value live longer, what it consists of is
-    /// written again.
-    pub(super) least: usize,
-    /// Whether entries of [`ALTERED`] can expire.
-    pub(super) altered_expires: bool,
-}
-
-/// The number of the commit that these changes are; none if they are no commit's.
-fn number_in(changes: &[Change]) -> Checked<Option<u64>> {
-    let counter = changes.iter().find_map(|change| match &change.operation {
-        ChangeOperation::Put { key, value, .. } if *change.keyspace == *NAMES[VALUES] && **key == *COUNTER => {
-            Some(value)
-        }
-        _ => None,
-    });
-    let Some(value) = counter else { return Ok(None) };
-    value[..].try_into().map(u64::from_le_bytes).map(Some).map_err(|_| format!("a counter {value:?}"))
+    /// Without those that write nothing.
+    pub(super) writes: Vec<Write>,
+    /// The names of the keyspaces.
+    pub(super) names: [&'static str; 6],
+    /// In which of them entries can expire.
+    pub(super) expires: [bool; 6],
 }
 
 impl Batch {
-    fn is(&self, changes: &[Change]) -> Checked<bool> {
-        let is_write = |change: &Change| {
-            let operation = &change.operation;
-            matches!(operation, ChangeOperation::Put { .. } | ChangeOperation::Delete { .. })
-                || matches!(operation, ChangeOperation::Merge { .. } | ChangeOperation::DeleteRange { .. })
-        };
-        let can_expire = |change: &&Change| {
-            *change.keyspace == *NAMES[RATES] || self.altered_expires && *change.keyspace == *NAMES[ALTERED]
-        };
-        let expiring = changes.iter().filter(can_expire).count();
-        let suffices = expiring >= self.least && (self.least > 0 || expiring == 0);
-        let is_exact = changes.len() - expiring == self.exact;
-        Ok(changes.iter().all(is_write) && suffices && is_exact && number_in(changes)? == self.number)
+    /// The keyspace of a change, and what was done there.
+    fn placed<'c>(&self, change: &'c Change) -> Checked<(usize, &'c ChangeOperation)> {
+        let keyspace = self.names.iter().position(|name| *change.keyspace == **name);
+        let keyspace = keyspace.ok_or_else(|| format!("{:?} is no keyspace", change.keyspace))?;
+        Ok((keyspace, &change.operation))
     }
+
+    /// Where nothing expires, each write is an operation. Where something does, there may be more
+    /// of them, to the same keys: to make a value live longer, what it consists of is written
+    /// again.
+    fn check(&self, changes: &[Change]) -> Checked<()> {
+        let found = changes.iter().map(|change| self.placed(change)).collect::<Checked<Vec<_>>>()?;
+        let (expiring, exact): (Vec<_>, Vec<_>) = found.iter().partition(|(keyspace, _)| self.expires[*keyspace]);
+        let (expiring_due, exact_due): (Vec<&Write>, Vec<&Write>) =
+            self.writes.iter().partition(|write| self.expires[write.keyspace]);
+        if exact.len() != exact_due.len() || expiring.len() < expiring_due.len() {
+            return Err(format!("{self:?} is due"));
+        }
+        for (write, (keyspace, operation)) in exact_due.into_iter().zip(exact) {
+            let order = order_of(NAMES[write.keyspace]);
+            let is_it = is_operation(write, order, operation) && has_bounds(write, order, operation);
+            if keyspace != write.keyspace || !is_it {
+                return Err(format!("{write:?} is {operation:?} in keyspace {keyspace}"));
+            }
+        }
+        check_places(&self.writes, &found)
+    }
+}
+
+/// Whether a delete of a range is told with its bounds. Here no contents tell, as in `feed.rs`.
+fn has_bounds(write: &Write, order: Order, operation: &ChangeOperation) -> bool {
+    let ChangeOperation::DeleteRange { start, end } = operation else { return true };
+    let (low, high) = order.bounds(&write.touched());
+    let high = match high {
+        // In this order the place right behind a key is a key.
+        Bound::Included(key) if order == Order::Bytewise => Bound::Excluded([&key[..], &[0][..]].concat()),
+        high => high,
+    };
+    [start, end].map(|bound| bound.as_ref().map(|key| key.to_vec())) == [low, high]
 }
 
 impl Told {
@@ -71,7 +84,9 @@ impl Told {
             *change.keyspace == *name && change.operation == operation
         };
         let is_it = match (self, batch.changes.as_slice()) {
-            (Told::Batch(expected), changes) => expected.is(changes)?,
+            (Told::Batch(due), changes) => {
+                return due.check(changes).map_err(|what| format!("the changes have {batch:?}: {what}"));
+            }
             (Told::Load(name), [change]) => of(change, name, ChangeOperation::Load),
             (Told::Drop(name), [change]) => of(change, name, ChangeOperation::DropKeyspace),
             (Told::Alter { former, name, settings: (operator, ttl) }, [change]) => {

@@ -35,6 +35,10 @@ pub struct Totals {
     pub outrun: u64,
     /// Kills behind which a keyspace had its other name.
     pub renamed: u64,
+    /// Of the acknowledged commits, those in databases that keep their changes.
+    pub with_changes: u64,
     /// Batches found in the changes.
     pub told: u64,
+    /// How often changes had been given up before they were read.
+    pub gone: u64,
 }

@@ -6,17 +6,17 @@ use super::commits::{
 use super::present::counter;
 use crate::Checked;
 use crate::asked::{Question, Reply};
-use crate::model::{Answer, Bytes, Change, Life, Write};
+use crate::model::{Answer, Bytes, Change, Write};
 use crate::operators::supply;
 use crate::orders::{in_order, order_of};
 use crate::random::Random;
-use crate::state::{Durability, keyspace_options, lives, time, write_batch, write_one};
+use crate::state::{Durability, keyspace_options, lives, write_batch, write_one};
+use crate::transaction::write_within;
 use esker::{CompareAndSwap, Db, Error, Keyspace, Transaction, WriteOptions};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The child: writes until killed, and reports on standard output. `salt` varies what is not a
 /// commit.
@@ -26,13 +26,23 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
     let output = std::io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
     let mut output = File::from(output);
     let mut random = Random::derived(seed, &[u64::MAX, salt]);
-    let mut writer = Writer::open(path, seed)?;
+    let mut writer = or_exit(Writer::open(path, seed));
     loop {
-        let number = writer.commit()?;
-        writer.step()?;
+        let number = or_exit(writer.commit());
+        or_exit(writer.step());
         output.write_all(&number.to_le_bytes()).map_err(|error| format!("no reader: {error}"))?;
-        writer = writer.disturb(&mut random)?;
+        writer = writer.disturb(&mut random);
     }
+}
+
+/// Ends the child where something is wrong, and drops nothing before: a database waits for its
+/// background work then, and a kill in that time would hide what is wrong. The commit at which it
+/// was found may be missing, and nobody would look again.
+fn or_exit<T>(outcome: Checked<T>) -> T {
+    outcome.unwrap_or_else(|what| {
+        eprintln!("{what}");
+        std::process::exit(1)
+    })
 }
 
 fn failed(error: Error) -> String {
@@ -63,15 +73,15 @@ impl Writer {
         Ok(writer)
     }
 
-    fn reopen(self, closes: bool) -> Checked<Writer> {
+    fn reopen(self, closes: bool) -> Writer {
         let Writer { db, keyspaces, path, seed, .. } = self;
         drop(keyspaces);
         if closes {
-            db.close().map_err(failed)?;
+            or_exit(db.close().map_err(failed));
         } else {
             drop(db);
         }
-        Writer::open(&path, seed)
+        or_exit(Writer::open(&path, seed))
     }
 
     /// The database.
@@ -151,9 +161,9 @@ impl Writer {
         if let Some(from) = commit.takes
             && let Some((key, value)) = transaction.pop_first(&self.keyspaces[from])?
         {
-            add(transaction, &self.keyspaces, &taken(&key, &value))?;
+            write_within(transaction, &self.keyspaces[VALUES], &taken(&key, &value))?;
         }
-        commit.writes.iter().try_for_each(|write| add(transaction, &self.keyspaces, write))
+        commit.writes.iter().try_for_each(|write| write_within(transaction, &self.keyspaces[write.keyspace], write))
     }
 
     /// Makes the call behind the last commit.
@@ -203,15 +213,15 @@ impl Writer {
         }
     }
 
-    /// Now and then something that changes no contents.
-    fn disturb(self, random: &mut Random) -> Checked<Writer> {
+    /// Now and then something that changes no contents; only in a child.
+    fn disturb(self, random: &mut Random) -> Writer {
         match random.below(400) {
-            0 => self.db.flush().map_err(failed)?,
-            1 if random.percent(30) => self.db.compact().map_err(failed)?,
+            0 => or_exit(self.db.flush().map_err(failed)),
+            1 if random.percent(30) => or_exit(self.db.compact().map_err(failed)),
             2 => return self.reopen(random.percent(70)),
             _ => {}
         }
-        Ok(self)
+        self
     }
 }
 
@@ -244,25 +254,4 @@ fn load(keyspace: &Keyspace, writes: &[Write]) -> esker::Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("{report:?} of {} pairs", writes.len())))
-}
-
-fn add(transaction: &mut Transaction, keyspaces: &[Keyspace], write: &Write) -> esker::Result<()> {
-    let (keyspace, key) = (&keyspaces[write.keyspace], &write.key);
-    match (&write.change, write.life) {
-        (Change::Put(value), Life::For(life)) => {
-            transaction.put_with_ttl(keyspace, key, value, Duration::from_millis(life))
-        }
-        (Change::Put(value), Life::Until(expiry)) => transaction.put_until(keyspace, key, value, time(expiry)),
-        (Change::Put(value), _) => transaction.put(keyspace, key, value),
-        (Change::Delete, _) => transaction.delete(keyspace, key),
-        (Change::Merge(operand), Life::For(life)) => {
-            transaction.merge_with_ttl(keyspace, key, operand, Duration::from_millis(life))
-        }
-        (Change::Merge(operand), _) => transaction.merge(keyspace, key, operand),
-        (Change::Expire, Life::For(life)) => transaction.touch(keyspace, key, Duration::from_millis(life)),
-        (Change::Expire, Life::Until(expiry)) => transaction.expire_at(keyspace, key, time(expiry)),
-        (Change::Expire, _) => transaction.persist(keyspace, key),
-        (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
-        (Change::DeletePrefix(prefix), _) => transaction.delete_prefix(keyspace, prefix),
-    }
 }

@@ -189,15 +189,23 @@ fn check_beside(path: &Path, writers: &[PolicyWriter]) -> Checked<()> {
     check_all(&db, writers).map_err(|what| format!("beside the writers: {what}"))
 }
 
+/// The outcome of a write; an error if that is a refusal, after which it is to be tried again.
+fn unless_refused(outcome: esker::Result<()>, policy: StallPolicy) -> Checked<esker::Result<()>> {
+    match outcome {
+        Err(error) if is_refusal(&error, policy) => {
+            Err(format!("refused with {policy:?} although the disk has caught up: {error}"))
+        }
+        outcome => Ok(outcome),
+    }
+}
+
 /// Once the disk has caught up, the writes that were refused last can be made, with their policies.
 fn retry(db: &Db, keyspace: &Keyspace, writers: &mut [PolicyWriter]) -> Checked<()> {
     db.wait_idle().map_err(failed("the wait for the disk"))?;
     for PolicyWriter { writer, policy } in writers.iter_mut().filter(|writer| writer.policy != StallPolicy::Wait) {
         // A thread that does not get the processor may still hold the writer lock for too long.
-        eventually(|| {
-            let outcome = writer.step_with(keyspace, *policy);
-            outcome.map_err(|error| format!("refused with {policy:?} although the disk has caught up: {error}"))
-        })?;
+        let written = eventually(|| unless_refused(writer.step_with(keyspace, *policy), *policy))?;
+        written.map_err(failed("a write once the disk has caught up"))?;
     }
     Ok(())
 }
@@ -235,7 +243,7 @@ pub(super) fn run(share: &Share) -> Checked<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUDGET_BYTES, Peaks, SHORT, is_refusal};
+    use super::{BUDGET_BYTES, Peaks, SHORT, is_refusal, unless_refused};
     use esker::{Error, StallCause, StallPolicy};
     use std::time::Duration;
 
@@ -257,5 +265,17 @@ mod tests {
         assert!(!is_refusal(&at_once, StallPolicy::Wait) && !is_refusal(&later, StallPolicy::Wait));
         let other = Error::Stalled { reason: String::new() };
         assert!(!is_refusal(&other, StallPolicy::Fail) && !is_refusal(&other, StallPolicy::For(SHORT)));
+    }
+
+    #[test]
+    fn only_a_right_refusal_is_tried_again() {
+        let stalled = |waited| Err(Error::WriteStalled { keyspace: None, cause: StallCause::Flush, waited });
+        assert!(unless_refused(stalled(Duration::ZERO), StallPolicy::Fail).is_err());
+        assert!(unless_refused(stalled(SHORT), StallPolicy::For(SHORT)).is_err());
+        let wrong_wait = unless_refused(stalled(Duration::ZERO), StallPolicy::For(SHORT));
+        assert!(wrong_wait.is_ok_and(|outcome| outcome.is_err()), "it has not waited");
+        let other = Err(Error::Stalled { reason: String::new() });
+        assert!(unless_refused(other, StallPolicy::Fail).is_ok_and(|outcome| outcome.is_err()), "no refusal");
+        assert!(unless_refused(Ok(()), StallPolicy::Fail).is_ok_and(|outcome| outcome.is_ok()));
     }
 }
