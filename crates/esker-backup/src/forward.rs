@@ -197,13 +197,16 @@ pub fn begin(directory: &Path, unfinished: &Path) -> Result<()> {
     }
     remove_database(unfinished)?;
     restore::make_directory(parent_of(unfinished))?;
-    let written = match is_ours {
-        // Not again: cut short in that, it would not say any more what the files beside it are.
-        true => File::options().write(true).open(&mark).and_then(|file| file.sync_all()),
-        false => File::create(&mark).and_then(|mut file| file.write_all(MARK).and_then(|()| file.sync_all())),
-    };
-    written.map_err(|error| Error::io("write", &mark, error))?;
+    write_mark(&mark).map_err(|error| Error::io("write", &mark, error))?;
     sync_directory(parent_of(unfinished))
+}
+
+/// Writes the mark over what there may be of it. It is never shorter than it was: cut short in
+/// that, it would not say any more what the files beside it are.
+fn write_mark(mark: &Path) -> io::Result<()> {
+    let mut file = File::options().create(true).truncate(false).write(true).open(mark)?;
+    file.write_all(MARK)?;
+    file.sync_all()
 }
 
 /// Removes the database that a restore has made, or what a removal that was cut short has left. The
@@ -220,17 +223,29 @@ fn remove_database(unfinished: &Path) -> Result<()> {
 }
 
 /// Removes what a restore that has failed has made, as far as that can be done. The mark stays
-/// beside what is left, for the next one.
+/// beside what is left, or may come back, for the next one.
 pub fn abandon(unfinished: &Path) {
     if remove_database(unfinished).is_ok() && !has_entries(unfinished).unwrap_or(true) {
         let _ = fs::remove_dir(unfinished);
-        let _ = fs::remove_file(mark_of(unfinished));
+        if sync_directory(parent_of(unfinished)).is_ok() {
+            let _ = fs::remove_file(mark_of(unfinished));
+        }
     }
 }
 
 /// Applies the changes behind the write `sequence`, which the database in `unfinished` ends with,
-/// and puts it in the place of `directory`. The last write that was applied.
+/// and puts it in the place of `directory`. The last write that was applied. Where it fails, what
+/// it has made is removed.
 pub fn finish(forward: &Forward, sequence: u64, directory: &Path, unfinished: &Path) -> Result<u64> {
+    let reached = put_in_place(forward, sequence, directory, unfinished).inspect_err(|_| abandon(unfinished))?;
+    // Without this the renaming may come undone, and the mark has to be there then.
+    sync_directory(parent_of(directory))?;
+    // All is done. One that stays marks a directory that is not there.
+    let _ = fs::remove_file(mark_of(unfinished));
+    Ok(reached)
+}
+
+fn put_in_place(forward: &Forward, sequence: u64, directory: &Path, unfinished: &Path) -> Result<u64> {
     let reached = Applying::apply_all(forward, sequence, unfinished).map_err(|error| match error {
         Failed::Engine(error) => Error::Database(error),
         Failed::Other(error) => error,
@@ -239,9 +254,6 @@ pub fn finish(forward: &Forward, sequence: u64, directory: &Path, unfinished: &P
         fs::remove_dir(directory).map_err(|error| Error::io("replace", directory, error))?;
     }
     fs::rename(unfinished, directory).map_err(|error| Error::io("rename", unfinished, error))?;
-    sync_directory(parent_of(directory))?;
-    // All is done. One that stays marks a directory that is not there.
-    let _ = fs::remove_file(mark_of(unfinished));
     Ok(reached)
 }
 

@@ -524,8 +524,7 @@ impl Target {
         // Half of it is of no use to anybody.
         let (number, record) = restored.inspect_err(|_| forward::abandon(&unfinished))?;
         let backup = Backup::new(number, &record);
-        let sequence = forward::finish(forward, backup.sequence, directory, &unfinished)
-            .inspect_err(|_| forward::abandon(&unfinished))?;
+        let sequence = forward::finish(forward, backup.sequence, directory, &unfinished)?;
         Ok(Restored { backup, sequence })
     }
 

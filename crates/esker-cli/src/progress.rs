@@ -160,6 +160,8 @@ mod tests {
     fn on_terminal(progress: &Progress) -> Line {
         let line = Line::default();
         progress.bar.disable_steady_tick();
+        // A bar without a terminal has no length.
+        progress.total.into_iter().for_each(|total| progress.bar.set_length(total));
         progress.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(line.clone())));
         line
     }
