@@ -194,7 +194,8 @@ interleavings:
 
 # The engine compiles without one: what would run it, or look for a library of it, is not among its dependencies.
 without-c-compiler:
-	@if $(CARGO) tree --package esker --edges normal,build --prefix none | grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|nasm-rs) '; \
+	@tree=$$($(CARGO) tree --package esker --edges normal,build --prefix none) || exit 1; \
+	if echo "$$tree" | grep -E '^(cc|cmake|bindgen|pkg-config|vcpkg|nasm-rs) '; \
 	then echo "the engine needs a C compiler, for what is above"; exit 1; fi
 
 # Debug builds notice more of what a comparator of the program's own does wrong: here it meets the engine as programs have it.

@@ -26,7 +26,7 @@ pub fn database(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     let Some(arguments) = arguments else { return Ok(options) };
     if let Some(profile) = arguments.get_item("profile")? {
         let profile: String = profile.extract()?;
-        let choices = Profile::ALL.map(|profile| (profile.name(), profile));
+        let choices: Vec<_> = Profile::ALL.iter().map(|profile| (profile.name(), *profile)).collect();
         options = options.profile(choice("profile", &profile, &choices)?);
     }
     for (name, value) in arguments.iter() {

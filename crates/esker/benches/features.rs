@@ -2,12 +2,12 @@
 //!
 //! `cargo bench --package esker --bench features` prints microseconds per operation: the median of
 //! five rounds, in each of which all of them take turns, with the least and the greatest; a word
-//! behind the name chooses the rows that contain it. Databases are in a temporary directory, with
-//! the log, and do not sync, unless the call always does: drops, settings and checkpoints wait for
-//! the device of `TMPDIR`. Rows of the same group do the same work. What costs too little for it
-//! is measured in pairs: two databases are open, short rounds take turns, and the ratio is that of
-//! the times of each pair, the median with the quartiles.
-
+//! behind the name chooses the rows that contain it, or with `=` before it the one that it is.
+//! Databases are in a temporary directory, with the log, and do not sync, unless the call always
+//! does: drops, settings and checkpoints wait for the device of `TMPDIR`. Rows of the same group
+//! do the same work. What costs too little for it is measured in pairs: two databases are open,
+//! short rounds take turns, and the ratio is that of the times of each pair, the median with the
+//! quartiles.
 use esker::merge::{Max, UInt64Add};
 use esker::{
     ChangeRetention, CheckpointMode, Compression, Counters, Db, Keyspace, KeyspaceOptions, Options, ReverseBytewise,
@@ -300,6 +300,27 @@ fn typed_added() -> Measured {
     timed(&scratch, ENTRIES, || (0..2).for_each(|_| add_all()))
 }
 
+/// Tables of a hundred entries, one behind the other.
+fn flushed(options: Options) -> Measured {
+    const FLUSHES: u64 = 100;
+    let scratch = Scratch::new(options);
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    timed(&scratch, FLUSHES, || {
+        for _ in 0..FLUSHES {
+            fill(&keyspace, 100, &[7; 100]);
+            scratch.db().flush().expect("flush");
+        }
+    })
+}
+
+fn synced(options: Options) -> Measured {
+    const PUTS: u64 = 500;
+    let scratch = Scratch::new(options);
+    let keyspace = scratch.keyspace(KeyspaceOptions::default());
+    let sync = WriteOptions::new().sync(true);
+    timed(&scratch, PUTS, || keys(PUTS).for_each(|key| keyspace.put_with(key, [7; 100], &sync).expect("put")))
+}
+
 /// Puts while somebody watches the keyspace, and looks now and then.
 fn watched() -> Measured {
     let scratch = Scratch::new(Options::default());
@@ -510,6 +531,10 @@ const ROWS: &[Row] = &[
     ("clear of 20 entries, once a keyspace", || in_each_keyspace(20, clear)),
     ("clear of 2,000 entries, once a keyspace", || in_each_keyspace(2_000, clear)),
     ("put", || written(Options::default(), KeyspaceOptions::default())),
+    ("put, synced", || synced(Options::default())),
+    ("put, synced, latencies measured", || synced(Options::default().latency_histograms(true))),
+    ("100 puts, flush", || flushed(Options::default())),
+    ("100 puts, flush, latencies measured", || flushed(Options::default().latency_histograms(true))),
     ("put, changes kept", || {
         written(Options::default().keep_changes(ChangeRetention::Bytes(1 << 30)), KeyspaceOptions::default())
     }),
@@ -544,7 +569,8 @@ const ROWS: &[Row] = &[
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let rows: Vec<&Row> = ROWS.iter().filter(|(name, _)| name.contains(&wanted)).collect();
+    let is_wanted = |name: &str| wanted.strip_prefix('=').map_or(name.contains(&wanted), |whole| name == whole);
+    let rows: Vec<&Row> = ROWS.iter().filter(|(name, _)| is_wanted(name)).collect();
     let mut taken: Vec<Vec<Measured>> = rows.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for ((_, measure), taken) in rows.iter().zip(&mut taken) {
@@ -561,7 +587,7 @@ fn main() {
         let bytes = taken[ROUNDS / 2].1.map_or(String::new(), |bytes| bytes.to_string());
         println!("{name:<40} {:9.3} {:9.3} {:9.3} {bytes:>12}", micros(ROUNDS / 2), micros(0), micros(ROUNDS - 1));
     }
-    for (name, measure) in IN_PAIRS.iter().filter(|(name, _)| name.contains(&wanted)) {
+    for (name, measure) in IN_PAIRS.iter().filter(|(name, _)| is_wanted(name)) {
         let [low, middle, high] = measure();
         println!("{name:<40} {middle:.3} times the time without, {low:.3} to {high:.3}");
     }

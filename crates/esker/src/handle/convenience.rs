@@ -163,11 +163,11 @@ impl Keyspace {
     /// What differs from [`Keyspace::count`]: a key counts once for each table and memtable that
     /// has a version of it, a deletion or an operand too, and what has expired or was deleted as a
     /// range, until compaction drops it. Of each table whose keys go beyond the range, up to the
-    /// entries of two blocks count too many, and its entries are taken for equally long as they are
-    /// stored: where those in the range are half as long as the others, about half of them count. A
-    /// memtable is counted by a sample of some thousand keys, so that a range with less than a
-    /// thousandth of its keys may count as nothing there. After [`Keyspace::compact`], without
-    /// snapshots, the count of `..` is exact.
+    /// entries of two blocks count too many, and a range has the share of a table's entries that it
+    /// has of its bytes: a few that are half as long as the others count as about half as many, a
+    /// few twice as long as about twice. A memtable is counted by a sample of some thousand keys,
+    /// so that a range with less than a thousandth of its keys may count as nothing there. After
+    /// [`Keyspace::compact`], without snapshots, the count of `..` is exact.
     ///
     /// # Errors
     /// `KeyspaceDropped`.

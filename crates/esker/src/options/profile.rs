@@ -78,10 +78,11 @@ impl Profile {
     /// All of them.
     ///
     /// ```
-    /// let names = esker::Profile::ALL.map(esker::Profile::name);
+    /// let names: Vec<_> = esker::Profile::ALL.iter().map(|profile| profile.name()).collect();
     /// println!("--profile {}", names.join(" | "));
     /// ```
-    pub const ALL: [Profile; 4] = [Profile::Counters, Profile::Balanced, Profile::ReadHeavy, Profile::LargeValues];
+    pub const ALL: &'static [Profile] =
+        &[Profile::Counters, Profile::Balanced, Profile::ReadHeavy, Profile::LargeValues];
 
     /// Its name on command lines and in explanations.
     ///
@@ -125,8 +126,8 @@ impl FromStr for Profile {
 
     /// The profile of that [`Profile::name`].
     fn from_str(text: &str) -> Result<Profile> {
-        let names = || Profile::ALL.map(Profile::name).join(", ");
+        let names = || Profile::ALL.iter().map(|profile| profile.name()).collect::<Vec<_>>().join(", ");
         let unknown = || Error::invalid(format!("there is no profile {text:?}; use {}", names()));
-        Profile::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(unknown)
+        Profile::ALL.iter().copied().find(|profile| profile.name() == text).ok_or_else(unknown)
     }
 }

@@ -372,7 +372,8 @@ impl<K: KeyCodec, V: ValueCodec> TypedKeyspace<K, V> {
 
     /// The keys that begin with `prefix` with their values, ascending, as they are now: of tuples,
     /// those with these leading elements (a single one is `(x,)`); of strings, those that begin
-    /// with these characters.
+    /// with these characters. In the order of a comparator that is not built in, refused as
+    /// [`Keyspace::prefix`] is.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

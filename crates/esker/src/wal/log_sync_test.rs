@@ -198,7 +198,7 @@ fn a_full_segment_leaves_memory_when_the_one_behind_it_is_full_too() {
         leaving
     };
     assert_eq!(leaving_of(KIB, false), [[1], [2], [3]], "the writer itself, which has little to do");
-    assert_eq!(leaving_of(KIB, true), [[0; 0]; 3], "at once, without a background thread");
+    assert_eq!(leaving_of(KIB, true), [[0; 0]; 3], "waits for nobody without a background thread");
     let long = LEFT_BY_WRITER_BYTES + KIB;
     assert_eq!(leaving_of(long, false), [vec![1], vec![1, 2], vec![1, 2, 3]], "the background thread");
 }

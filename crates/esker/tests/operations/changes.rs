@@ -542,7 +542,8 @@ fn a_watch_is_told_of_every_kind_of_write_to_its_keys_and_of_no_other() {
     assert!(matches!(of_sums.wait(Duration::from_secs(300)), Err(Error::ReadOnly { .. })));
 }
 
-/// Nothing but a write, or the close, ends these waits: they would last an hour.
+/// Nothing but a write, or the close, ends these waits, but for the first of each reader: they
+/// would last an hour.
 #[test]
 fn a_wait_that_is_under_way_ends_with_a_write_and_with_a_close() {
     const HOUR: Duration = Duration::from_secs(3600);

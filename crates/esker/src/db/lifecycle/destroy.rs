@@ -1,7 +1,8 @@
 //! Removing a whole database.
 //!
 //! `CURRENT` goes first, durably, and `LOCK` last: cut short, what is left opens as no database,
-//! and another attempt removes the rest. What the engine has not made stays, and so does the
+//! and another attempt removes the rest; unless its sync of the directory has failed
+//! (durability.md, C5). What the engine has not made stays, and so does the
 //! directory `lost`, with what a repair could not use.
 
 use crate::db::files::remover;
