@@ -11,7 +11,7 @@ impl Keyspace {
     /// Removes every key in `range` that exists now, as one write. A range without keys, such as an
     /// inverted one, does nothing.
     ///
-    /// Costs what a put costs, however many keys are in the range: what is deleted stays on the
+    /// Costs some microseconds, however many keys are in the range: what is deleted stays on the
     /// device until it is compacted, or, where whole tables are in the range, until these are
     /// dropped unread. Reads in the range also search the tombstones.
     ///
