@@ -17,7 +17,8 @@
 #   make first-steps   what the book's first pages say, done to the letter; CI does it with what it keeps compiled
 #   make go            the Go package: its own tests, and go-ethereum's suite for databases
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
-#   make without-assertions    the orders of keys without debug assertions, as programs have them
+#   make without-assertions    the orders of keys without debug assertions, as programs have them, and a build without zstd
+#   make without-c-compiler    that nothing the engine is built upon needs one
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
 # With CI=true, `make test` also insists on every peer engine, on a browser and on Node; without, a missing one costs one line and nothing else.
