@@ -5,6 +5,7 @@
 //! the distance between two times in it.
 
 use crate::Checked;
+use crate::random::Random;
 use crate::simulated::ScratchDirectory;
 use esker::{Db, KeyspaceOptions, Options};
 use std::fmt;
@@ -35,30 +36,34 @@ pub struct Lag {
 /// What was measured.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Microseconds, ascending.
+    /// Microseconds, as all of these; ascending in the end. With pauses of the writer in it.
     lags: Vec<u64>,
-    /// Calls of `catch_up`, and batches read.
-    calls: u64,
+    /// Of the calls of `catch_up`.
+    calls: Vec<u64>,
+    /// Of gets of any key, between the calls.
+    gets: Vec<f64>,
     batches: u64,
     seconds: f64,
 }
 
-impl Measured {
-    fn percentile(&self, part: f64) -> f64 {
-        let at = (self.lags.len() as f64 * part) as usize;
-        self.lags.get(at.min(self.lags.len().saturating_sub(1))).map_or(0.0, |&lag| lag as f64 / 1000.0)
-    }
+fn percentile<T: Copy + Default>(sorted: &[T], part: f64) -> T {
+    let at = (sorted.len() as f64 * part) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measured { calls, batches, seconds, .. } = self;
+        let Measured { lags, calls, gets, batches, seconds } = self;
         let rate = *batches as f64 / seconds;
-        write!(f, "{rate:.0} writes/s followed, {calls} calls in {seconds:.1} s; lag in ms: ")?;
-        for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("most", 1.0)] {
-            write!(f, "{name} {:.2} ", self.percentile(part))?;
+        write!(f, "{rate:.0} writes/s followed, {} calls in {seconds:.1} s; ms of", calls.len())?;
+        for (what, all) in [("lag", lags), ("a call", calls)] {
+            write!(f, " {what}:")?;
+            for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("most", 1.0)] {
+                write!(f, " {name} {:.2}", percentile(all, part) as f64 / 1000.0)?;
+            }
+            f.write_str(";")?;
         }
-        Ok(())
+        write!(f, " us of a get: p50 {:.2} p90 {:.2}", percentile(gets, 0.5), percentile(gets, 0.9))
     }
 }
 
@@ -115,20 +120,27 @@ impl Lag {
                 Err(_) => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        let mut measured = Measured::default();
+        let (mut measured, mut random) = (Measured::default(), Random::new(0));
         let begun = Instant::now();
         while begun.elapsed() < self.duration {
+            let called = Instant::now();
             let progress = follower.catch_up().map_err(failed)?;
-            measured.calls += 1;
+            measured.calls.push(called.elapsed().as_micros() as u64);
             measured.batches += progress.batches;
             let Some(time) = values.get(CLOCK).map_err(failed)? else { continue };
             let time = time[..].try_into().map(u64::from_le_bytes).map_err(|_| "the time is damaged".to_string())?;
             measured.lags.push(now_micros().saturating_sub(time));
+            let key = (random.next() % KEYS).to_be_bytes();
+            let read = Instant::now();
+            values.get(key).map_err(failed)?;
+            measured.gets.push(read.elapsed().as_nanos() as f64 / 1000.0);
             // As often as a service would.
             std::thread::sleep(Duration::from_micros(500));
         }
         measured.seconds = begun.elapsed().as_secs_f64();
         measured.lags.sort_unstable();
+        measured.calls.sort_unstable();
+        measured.gets.sort_unstable_by(f64::total_cmp);
         Ok(measured)
     }
 }

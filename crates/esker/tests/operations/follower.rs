@@ -55,6 +55,50 @@ fn it_shows_what_was_acknowledged_before_the_call_and_no_more() {
 }
 
 #[test]
+fn memtables_that_tables_have_taken_the_place_of_are_released_by_the_calls_to_come() {
+    let machine = Machine::new();
+    let options = || machine.options().write_buffer_bytes(1 << 20);
+    let db = Db::open(DIRECTORY, options()).expect("open");
+    let names = keyspace(&db, "names");
+    let follower = follow(options());
+    for n in 0..800u32 {
+        names.put(n.to_be_bytes(), [7; 1000]).expect("put");
+        if n % 10 == 0 {
+            follower.catch_up().expect("catch up");
+        }
+    }
+    let bytes = || {
+        let memory = follower.db().stats().memory;
+        (memory.memtable_bytes + memory.immutable_memtable_bytes, memory.pinned_bytes)
+    };
+    let (memtables, pinned) = bytes();
+    assert!(memtables > 800_000 && pinned == 0, "{memtables} {pinned}");
+    db.flush().expect("flush");
+    follower.catch_up().expect("catch up");
+    let (memtables, pinned) = bytes();
+    assert!(memtables < 100_000 && pinned > 500_000, "{memtables} {pinned}");
+    // At an eighth of a write buffer for each of them.
+    for _ in 0..8 {
+        follower.catch_up().expect("catch up");
+    }
+    let (memtables, pinned) = bytes();
+    assert!(memtables + pinned < 100_000, "{memtables} {pinned}");
+    // Those that are not released by the next change go with it.
+    for n in 0..100u32 {
+        names.put(n.to_be_bytes(), [8; 1000]).expect("put");
+        names.put((n + 100).to_be_bytes(), [8; 1000]).expect("put");
+        follower.catch_up().expect("catch up");
+    }
+    db.flush().expect("flush");
+    follower.catch_up().expect("catch up");
+    assert!(bytes().1 > 0);
+    names.put("a", "1").expect("put");
+    db.flush().expect("flush");
+    follower.catch_up().expect("catch up");
+    assert!(bytes().1 < 100_000, "{:?}", bytes());
+}
+
+#[test]
 fn a_counter_counts_once_in_log_and_table() {
     let machine = Machine::new();
     let db = machine.open();

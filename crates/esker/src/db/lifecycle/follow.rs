@@ -76,6 +76,9 @@ pub struct Following {
     begins: BTreeMap<u64, VecDeque<Position>>,
     /// What reads without a snapshot may still be in: their blob files stay open.
     replaced: Vec<Weak<ReadState>>,
+    /// Memtables that tables have taken the place of. Giving all their memory back to the system
+    /// takes milliseconds, for which new writes would wait: one goes with each call.
+    retired: Vec<Arc<Memtable>>,
 }
 
 impl std::fmt::Debug for Following {
@@ -99,7 +102,7 @@ pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
     let floor = Position { segment: state.log_floor, offset: 0 };
     let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
     let begins = inner.all_keyspaces().into_iter().map(begins).collect();
-    Ok((inner, Following { stamp, manifest, state, tail, begins, replaced: Vec::new() }))
+    Ok((inner, Following { stamp, manifest, state, tail, begins, replaced: Vec::new(), retired: Vec::new() }))
 }
 
 fn begins_at(read_state: &ReadState, position: Position) -> VecDeque<Position> {
@@ -184,6 +187,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         }
         // Otherwise the log may have writes that came behind a load, which only the manifest has.
         if current.is_some() && look() == current {
+            following.retired.pop();
             return Ok(FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress });
         }
     }
@@ -476,19 +480,23 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
     }
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !next.keyspaces.contains_key(id)).copied().collect();
+    // Those of one change at most are kept.
+    following.retired.clear();
     {
         let mut writer = inner.writer.lock();
         for Next { keyspace, version, active, immutable, begins } in all {
-            following.replaced.push(Arc::downgrade(&keyspace.read_state.load()));
+            let before = keyspace.read_state.load_full();
+            following.replaced.push(Arc::downgrade(&before));
             let active = match (active, writer.keyspaces.get_mut(keyspace.id as usize)) {
                 (Some((active, memtable)), Some(Some(target))) => {
                     target.memtable = memtable;
                     active
                 }
-                _ => Arc::clone(&keyspace.read_state.load().active),
+                _ => Arc::clone(&before.active),
             };
-            let merge_epoch = Arc::clone(&keyspace.read_state.load().merge_epoch);
+            let merge_epoch = Arc::clone(&before.merge_epoch);
             keyspace.read_state.follow(active, immutable, version, merge_epoch);
+            retire(inner, &mut following.retired, &before, &keyspace.read_state.load());
             keyspace.tombstone_skip_cache.clear();
             following.begins.insert(keyspace.id, begins);
         }
@@ -503,6 +511,14 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
     forget_blobs(inner, &following.replaced);
     memory::rebalance(inner);
     Ok(())
+}
+
+/// Keeps the memtables that `now` has no more, for one to be released after another.
+fn retire(inner: &Inner, retired: &mut Vec<Arc<Memtable>>, before: &ReadState, now: &ReadState) {
+    for memtable in before.memtables().filter(|old| !now.memtables().any(|memtable| Arc::ptr_eq(memtable, old))) {
+        inner.write_buffer_manager.note_flushed(memtable);
+        retired.push(Arc::clone(memtable));
+    }
 }
 
 /// Opens the tables of a keyspace, and leaves of its memtables what is not in them.
