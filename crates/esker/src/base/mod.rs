@@ -12,6 +12,7 @@ pub mod compare_and_swap;
 pub mod compression;
 pub mod counter;
 pub mod expiry;
+pub mod file_number;
 pub mod key;
 pub mod key_order;
 pub mod key_range;

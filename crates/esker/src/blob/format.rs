@@ -15,6 +15,7 @@ use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, BlobReference, split
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
 use crate::base::compression::Codec;
+use crate::base::file_number::{of_digits, to_digits};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -58,16 +59,12 @@ const NEWEST: u32 = Values::Zstd as u32;
 
 /// The name of blob file `number`.
 pub fn file_name(number: u64) -> String {
-    format!("{number:06}.blob")
+    format!("{}.blob", to_digits(number))
 }
 
 /// The number of the blob file with this name.
 pub fn file_number(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".blob")?;
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok()
+    of_digits(name.strip_suffix(".blob")?)
 }
 
 /// The header of blob file `number`.

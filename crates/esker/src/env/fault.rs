@@ -29,12 +29,13 @@
 //! assert_eq!(runs, 2);
 //! ```
 
-use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
+use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile, note_mapping_fault};
 use crate::error::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A kind of call. Every call has one of the single classes; the last two stand for several.
@@ -52,7 +53,7 @@ pub enum Class {
     Look,
     /// [`Env::open`], and [`Env::open_log`] of an existing file.
     Open,
-    /// `read_at` of any file.
+    /// `read_at` of any file, and [`ReadFile::check_mapping`] of one whose mapping was handed out.
     Read,
     /// [`Env::create`], [`Env::create_growing`], [`Env::create_dir_all`], and [`Env::open_log`] of
     /// a new file.
@@ -230,8 +231,12 @@ impl Rule {
     }
 }
 
-/// A wrapper that fails calls by rule. Clones share the rules and the counts. Files are never
-/// mapped through it, so that every read is a call.
+/// A wrapper that fails calls by rule. Clones share the rules and the counts.
+///
+/// A file is mapped through it where the inner environment maps it. Bytes are then read without a
+/// call; the check behind that is one, and can fail. From then on every check of that handle fails,
+/// as [`ReadFile::check_mapping`] says, and what is wanted is read by `read_at`. With
+/// [`crate::ReadMode::Pread`] no table is mapped.
 ///
 /// ```
 /// use esker::env::{fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -455,7 +460,8 @@ impl Env for FaultEnv {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let inner = self.control.call(Class::Open, &[path], || self.inner.open(path))?;
-        Ok(Arc::new(FaultReadFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
+        let (path, control) = (path.to_path_buf(), self.control.clone());
+        Ok(Arc::new(FaultReadFile { inner, path, control, is_mapped: AtomicBool::new(false), lost: OnceLock::new() }))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
@@ -508,6 +514,10 @@ struct FaultReadFile {
     inner: Arc<dyn ReadFile>,
     path: PathBuf,
     control: Arc<Control>,
+    /// Whether the mapping was handed out.
+    is_mapped: AtomicBool,
+    /// How the first check failed of those that did.
+    lost: OnceLock<ErrorKind>,
 }
 
 impl ReadFile for FaultReadFile {
@@ -520,11 +530,34 @@ impl ReadFile for FaultReadFile {
     }
 
     fn mapping(&self) -> Option<&[u8]> {
-        None
+        let mapping = self.inner.mapping()?;
+        // Readers ask for a fault only once there was one in the process. Here any check may be the
+        // one that fails; and how many checks there are must not depend on what else the process
+        // has done.
+        if !self.is_mapped.load(Ordering::Acquire) {
+            note_mapping_fault();
+            self.is_mapped.store(true, Ordering::Release);
+        }
+        Some(mapping)
     }
 
     fn check_mapping(&self) -> Result<()> {
-        self.inner.check_mapping()
+        // Whether anybody asks so of a file that is not mapped depends on the rest of the process.
+        if !self.is_mapped.load(Ordering::Acquire) {
+            return self.inner.check_mapping();
+        }
+        let checked = self.control.act(Class::Read, &[&self.path], || self.inner.check_mapping());
+        if let Err(Error::Io { source, .. }) = &checked {
+            self.lost.get_or_init(|| source.kind());
+        }
+        match self.lost.get() {
+            Some(&kind) if checked.is_ok() => Err(injected(Class::Read, &[&self.path], kind)),
+            _ => checked,
+        }
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.inner.will_read(offset, bytes);
     }
 }
 

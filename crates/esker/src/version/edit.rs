@@ -27,10 +27,10 @@
 //! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer
 //! versions raise the manifest's version.
 
-use super::file_name::MAX_NUMBER;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 #[cfg(test)]
 use crate::base::comparator::BYTEWISE;
+use crate::base::file_number::MAX_NUMBER;
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
 use crate::table::TableKeyspace;

@@ -18,6 +18,7 @@
 
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
+use crate::base::file_number::MAX_NUMBER;
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -31,8 +32,6 @@ const FIRST_WITH_HEADER_CHECKS: u32 = 2;
 const MAGIC: [u8; 8] = *b"ESKERWAL";
 /// The checksum of a segment's header is seeded with this instead of the number it vouches for.
 const HEADER_SEED: u64 = 0;
-/// Numbers of segments, and of their files, are below this: counting on from one cannot overflow.
-pub const MAX_NUMBER: u64 = 1 << 56;
 /// The bits of a record header's last word that hold `synced`; the others hold the header check.
 const SYNCED_BITS: u32 = 40;
 const CHECK_BITS: u32 = u64::BITS - SYNCED_BITS;

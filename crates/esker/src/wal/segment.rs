@@ -2,8 +2,9 @@
 //! is in no table yet, then free to be prepared again. A prepared segment's header is on the device
 //! before the first record goes in, so that a missing header later is damage and not bad luck.
 
-use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
+use super::format::{HEADER_BYTES, encode_header};
 use super::reserve::{RESERVE_BYTES, Reserve, SCARCE_BYTES};
+use crate::base::file_number::{of_digits, to_digits};
 use crate::base::key::Sequence;
 use crate::base::sync::{AtomicBool, AtomicU64};
 use crate::env::{Env, LogFile, ReadFile};
@@ -152,17 +153,12 @@ fn write_zeroes(file: &dyn LogFile) -> Result<()> {
 /// The name of the segment file made as number `file`. Recycled files keep their name: which
 /// segment a file holds, its header says.
 pub fn file_name(file: u64) -> String {
-    format!("{file:06}.wal")
+    format!("{}.wal", to_digits(file))
 }
 
 /// The number in the name of a segment file.
 pub fn file_number(name: &str) -> Option<u64> {
-    let stem = name.strip_suffix(".wal")?;
-    // A sign would be parsed too.
-    if !stem.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    stem.parse().ok().filter(|&number| number < MAX_NUMBER)
+    of_digits(name.strip_suffix(".wal")?)
 }
 
 impl SegmentMaker {
@@ -283,6 +279,7 @@ impl LogFile for ReadOnlySegment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::file_number::MAX_NUMBER;
 
     #[test]
     fn only_digits_name_a_segment_and_only_numbers_below_the_largest() {

@@ -208,6 +208,77 @@ fn a_repair_that_loses_power_costs_the_next_one_nothing() {
     println!("{images} images");
 }
 
+/// Seen: synced writes were gone after a repair, and an open kept only a part of a flush. Trigger:
+/// a flush that writes several tables of the last run, of which the last one alone says how far it
+/// reaches; power lost while its edit of the manifest was written; for the loss also a missing
+/// `CURRENT`. Cost: the repair took the last table, skipped the log as far as that reaches, and put
+/// the others into `lost`.
+#[test]
+fn all_tables_of_a_flush_whose_edit_is_torn_are_known() {
+    let found = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&found)).unwrap();
+    put_all(&db, "a", 0..30, 100);
+    let before = found.kill();
+    db.flush().unwrap();
+    let flushed = found.kill();
+    let expected = contents(&flushed.kill()).unwrap();
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let manifest = flushed.files().into_iter().find(|path| name(path).starts_with("MANIFEST")).unwrap();
+    let tables: Vec<String> =
+        flushed.files().iter().map(|path| name(path)).filter(|it| it.ends_with(".table")).collect();
+    assert!(tables.len() > 2, "{tables:?}");
+    let whole = flushed.file_bytes(&manifest).unwrap();
+    for length in before.file_bytes(&manifest).unwrap().len() + 1..whole.len() {
+        let torn = flushed.kill();
+        torn.set_file_bytes(&manifest, whole[..length].to_vec());
+        // As the log is there too, nothing is gone; what the edit may have announced is kept.
+        let opened = torn.kill();
+        assert_eq!(contents(&opened).unwrap(), expected, "{length} bytes");
+        let is_kept = |table: &String| opened.file_bytes(&Path::new(DIRECTORY).join("lost").join(table)).is_some();
+        if opened.file_bytes(&Path::new(DIRECTORY).join("lost").join(&tables[tables.len() - 1])).is_some() {
+            assert!(tables.iter().all(is_kept), "{length} bytes: {:?}", opened.files());
+        }
+        let repaired = damage(&torn, "CURRENT is missing");
+        Db::repair(DIRECTORY, options(&repaired)).unwrap();
+        assert_eq!(contents(&repaired).unwrap(), expected, "{length} bytes, repaired");
+    }
+}
+
+/// Seen: the tables of a repair that was done were gone. Trigger: a process that died at its end,
+/// before the mark was taken away, then an older copy of `CURRENT`, and an open. Cost: the open
+/// failed, as the manifest of before was gone, but had undone the repair first; the right `CURRENT`
+/// was of no use any more.
+#[test]
+fn an_open_that_fails_by_an_older_pointer_undoes_no_repair() {
+    let current = Path::new(DIRECTORY).join("CURRENT");
+    let closed = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&closed)).unwrap();
+    put_all(&db, "a", 0..30, 100);
+    drop(db);
+    let older = closed.file_bytes(&current).unwrap();
+    let damaged = damage(&closed, "the manifest is missing");
+    let mut seen = 0;
+    for calls in 0.. {
+        let (is_cut, images) = cut_short(&damaged, calls, 0..0);
+        for (loss, image) in images {
+            let is_there = |name: &str| image.file_bytes(&Path::new(DIRECTORY).join(name)).is_some();
+            let Some(newer) = image.file_bytes(&current).filter(|newer| *newer != older) else { continue };
+            if !is_there("REPAIR") {
+                continue;
+            }
+            seen += 1;
+            image.set_file_bytes(&current, older.clone());
+            assert!(Db::open(DIRECTORY, options(&image)).is_err(), "{calls} calls, {loss}");
+            image.set_file_bytes(&current, newer);
+            assert_eq!(contents(&image).unwrap().len(), 30, "{calls} calls, {loss}");
+        }
+        if !is_cut {
+            break;
+        }
+    }
+    assert!(seen > 0);
+}
+
 /// Seen: synced writes were gone after a repair. Trigger: power loss while an open, or a flush,
 /// wrote the log's writes to tables, and then a missing manifest: the table that says how far they
 /// reach was there, others of the same job were not, or it had itself not all of its blocks. Cost:

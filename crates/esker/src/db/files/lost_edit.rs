@@ -10,10 +10,10 @@ use crate::blob::format::{file_name as blob_name, file_number as blob_number};
 use crate::db::files::remover;
 use crate::error::{Error, Result};
 use crate::options::{Options, ReadMode};
-use crate::table::{BlockCache, Table, TableSummary};
+use crate::table::{BlockCache, Table, TableKeyspace, TableSummary};
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{table, table_number};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ pub fn keep_tables(
     let env = &*options.env;
     let named: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
     let mut kept = BTreeSet::new();
+    let mut intact = BTreeMap::new();
     let mut some_cannot_be_read = false;
     let names = env.list(directory)?;
     for name in &names {
@@ -49,11 +50,7 @@ pub fn keep_tables(
         let order = label.and_then(|label| options.comparators.find(&label.comparator));
         let order = order.unwrap_or_default();
         match Table::open_in(&order, Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
-            Ok(found) if holds_newer_writes(state, found.summary()) => {
-                kept.insert(table(number));
-                kept.extend(found.summary().blobs.keys().map(|blob| blob_name(*blob)));
-            }
-            Ok(_) => {}
+            Ok(found) => _ = intact.insert(number, found),
             Err(Error::Corruption { .. }) if !Table::has_an_end(&*file, number)? => {}
             Err(Error::Corruption { .. } | Error::Unsupported { .. } | Error::UnsupportedCompression { .. }) => {
                 kept.insert(table(number));
@@ -62,6 +59,10 @@ pub fn keep_tables(
             Err(error) => return Err(error),
         }
     }
+    for number in with_newer_writes(state, intact.iter().map(|(number, found)| (*number, found.summary()))) {
+        kept.insert(table(number));
+        kept.extend(intact[&number].summary().blobs.keys().map(|blob| blob_name(*blob)));
+    }
     if some_cannot_be_read {
         let is_unused = |name: &&String| blob_number(name).is_some_and(|number| !used.contains(&number));
         kept.extend(names.iter().filter(is_unused).cloned());
@@ -69,11 +70,33 @@ pub fn keep_tables(
     remover::keep_in_lost(env, directory, &kept)
 }
 
-/// Whether the table may be of an edit that the manifest has lost: one that brings writes.
-pub fn holds_newer_writes(state: &ManifestState, summary: &TableSummary) -> bool {
-    let Some(label) = &summary.keyspace else { return true };
-    // In the last run entries have no sequence numbers; how far a flush reached, its table says
-    // besides.
+/// Those of the tables, by ascending number, that may be of an edit that the manifest has lost: one
+/// that brings writes.
+pub fn with_newer_writes<'a>(
+    state: &ManifestState,
+    tables: impl DoubleEndedIterator<Item = (u64, &'a TableSummary)>,
+) -> BTreeSet<u64> {
+    let mut newer = BTreeSet::new();
+    // Of each keyspace the first key in the tables of a flush that were found so far.
+    let mut flush_begins: BTreeMap<u64, &[u8]> = BTreeMap::new();
+    for (number, summary) in tables.rev() {
+        let Some(label) = &summary.keyspace else {
+            newer.insert(number);
+            continue;
+        };
+        // In the last run entries have no sequence numbers, and how far a flush reached, only the
+        // last of its tables says: the others come before it in number and in keys.
+        let is_before_one = || flush_begins.get(&label.id).is_some_and(|first| summary.is_before(first));
+        if says_newer(state, label, summary) || summary.largest_sequence == 0 && is_before_one() {
+            newer.insert(number);
+            flush_begins.insert(label.id, &summary.smallest_key);
+        }
+    }
+    newer
+}
+
+/// Whether the table says by itself that it has writes that the tables of its keyspace had not.
+fn says_newer(state: &ManifestState, label: &TableKeyspace, summary: &TableSummary) -> bool {
     let reached = label.flushed.max(summary.largest_sequence);
     // Tables of a dropped keyspace stay while they are read.
     !state.was_dropped(label.id) && state.keyspaces.get(&label.id).is_none_or(|keyspace| reached > keyspace.flushed)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::env::mem::{CrashMode, MemEnv};
+use crate::{Compression, Db, Keyspace, KeyspaceOptions, Options};
 
 const EIO: Action = Action::Fail(ErrorKind::Other);
 
@@ -168,4 +169,86 @@ fn a_slow_call_is_made_when_its_time_has_come_or_the_rules_are_gone() {
         });
     }
     assert!(env.exists(path("late")).unwrap());
+}
+
+#[test]
+fn a_mapping_is_passed_on_and_once_a_check_of_it_has_failed_every_one_does() {
+    let (inner, env) = wrapped();
+    inner.map_files();
+    inner.set_file_bytes(path("f"), b"ada".to_vec());
+    let file = env.open(path("f")).unwrap();
+    file.check_mapping().unwrap();
+    assert_eq!(env.calls(Class::Read), 0, "nothing was mapped");
+    assert_eq!(file.mapping(), Some(&b"ada"[..]));
+    env.add(Rule::new(Class::Read, 1, Action::Fail(ErrorKind::PermissionDenied)));
+    file.check_mapping().unwrap();
+    for _ in 0..2 {
+        assert_eq!(kind(file.check_mapping()), ErrorKind::PermissionDenied);
+    }
+    assert_eq!((env.calls(Class::Read), env.fired()), (3, 1));
+    file.read_at(0, &mut [0; 3]).unwrap();
+    let other = env.open(path("f")).unwrap();
+    assert!(other.mapping().is_some());
+    other.check_mapping().unwrap();
+}
+
+const KEYS: [&str; 3] = ["ada", "bob", "cyd"];
+
+/// Three keys in a table that is mapped, and was read once.
+fn mapped_table() -> (FaultEnv, Db, Keyspace) {
+    let (inner, env) = wrapped();
+    inner.map_files();
+    let options = Options::default().env(Arc::new(env.clone())).background_threads(0).compression(Compression::None);
+    let db = Db::open("data", options).unwrap();
+    let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+    KEYS.iter().for_each(|key| names.put(key, "1815").unwrap());
+    db.flush().unwrap();
+    assert_eq!(names.get("ada").unwrap().as_deref(), Some(&b"1815"[..]));
+    (env, db, names)
+}
+
+#[test]
+fn a_get_through_a_mapping_fails_with_the_check_behind_it_and_the_next_one_reads_the_file() {
+    let (env, _db, names) = mapped_table();
+    let before = env.calls(Class::Read);
+    names.get("ada").unwrap();
+    let checks = env.calls(Class::Read) - before;
+    assert!(checks > 0, "it was not read through a mapping");
+    let mut failed = Vec::new();
+    for nth in 0..checks {
+        let (env, _db, names) = mapped_table();
+        env.add(Rule::new(Class::Read, nth, EIO));
+        match names.get("ada") {
+            // A check before the read, which then was one of the file.
+            Ok(value) => assert_eq!(value.as_deref(), Some(&b"1815"[..]), "check {nth}"),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::Other => failed.push(nth),
+            Err(other) => panic!("check {nth}: {other}"),
+        }
+        assert_eq!(env.fired(), 1);
+        assert_eq!(names.get("ada").unwrap().as_deref(), Some(&b"1815"[..]), "after check {nth}");
+    }
+    assert_eq!(failed.last(), Some(&(checks - 1)), "the last check is the one behind the read: {failed:?}");
+}
+
+#[test]
+fn a_scan_through_a_mapping_is_whole_or_an_error_whichever_check_fails() {
+    let mut failed = 0;
+    for nth in 0.. {
+        let (env, _db, names) = mapped_table();
+        env.add(Rule::new(Class::Read, nth, EIO));
+        let scan = || names.iter().map(|pair| pair.map(|(key, _)| key.to_vec())).collect::<Result<Vec<_>>>();
+        let found = scan();
+        let is_done = env.fired() == 0;
+        env.clear();
+        match found {
+            Ok(keys) => assert_eq!(keys, KEYS.map(|key| key.as_bytes().to_vec()), "check {nth}"),
+            Err(Error::Io { .. }) => failed += 1,
+            Err(other) => panic!("check {nth}: {other}"),
+        }
+        assert_eq!(scan().unwrap().len(), KEYS.len(), "after check {nth}");
+        if is_done {
+            break;
+        }
+    }
+    assert!(failed > 0);
 }

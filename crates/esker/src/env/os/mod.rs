@@ -419,7 +419,8 @@ impl OsLogFile {
     /// file is not written again: stores since may have been lost besides.
     #[cold]
     fn lost(&self, offset: u64, bytes: &[u8]) -> Error {
-        let what = "a page of the mapped log could not be written: the medium failed, or the file was cut short";
+        let what = "a page of the mapped log could not be written: the disk was full for a moment, the medium \
+                    failed, or the file was cut short";
         let is_short = self.file.file_bytes().is_ok_and(|len| len < self.len);
         let written = if is_short { Ok(()) } else { self.file.write_all_at(bytes, offset) };
         self.fail("write to", written.err().unwrap_or_else(|| io::Error::other(what)))

@@ -1,10 +1,15 @@
 //! Logs.
 
-use super::trying::{Outcomes, outcomes};
+use super::counting::CountingEnv;
+use super::trying::{Outcomes, options, outcomes};
 use super::writing::{
-    BATCH, BEHIND_LINK, Files, KEYSPACE, LINK, SEGMENT_BYTES, counted, first_edit, manifest, put, segment, segment_of,
-    varint, varints,
+    BATCH, BEHIND_LINK, Files, KEYSPACE, LARGE, LINK, SEGMENT_BYTES, blob, checksum, counted, first_edit, manifest,
+    put, reference, segment, segment_of, varint, varints,
 };
+use esker::env::mem::MemEnv;
+use esker::{Db, Options};
+use std::path::Path;
+use std::sync::Arc;
 
 type Record = (u64, u64, Vec<u8>);
 
@@ -155,4 +160,72 @@ fn the_smallest_operations_take_memory_in_proportion() {
     let records = [(BATCH, 1001, ranges)];
     let found = tried("ranges", vec![segment_of(1, segment_bytes, segment_bytes as usize, [0, 0, 0], &records)]);
     assert!(found["open"] == "ok", "{found:#?}");
+}
+
+const DIRECTORY: &str = "/db";
+/// How often a log refers to one large value.
+const REFERENCES: u32 = 20_000;
+const REFERENCES_OF_RECORD: u32 = 1000;
+const LARGE_BYTES: usize = 64 << 10;
+/// The replay checks the value, and where it ends in tables, each memtable that 256 MiB of such
+/// values have filled copies it once more.
+const MOST_READS_OF_VALUE: u64 = 16;
+
+/// Where the log ends behind these records.
+fn end_of(records: &[Record]) -> u64 {
+    BEHIND_LINK + records.iter().map(|(.., payload)| (24 + payload.len()).next_multiple_of(8) as u64).sum::<u64>()
+}
+
+/// A database without tables, whose log refers to one large value again and again: the n-th time
+/// under the key `key_of(n)`. With `closed` the manifest says where the log was closed.
+fn referring(key_of: fn(u32) -> u32, closed: bool) -> CountingEnv {
+    const BLOB: u64 = 21;
+    const CLOSE: u64 = 3;
+    const BYTES: u64 = 1 << 20;
+    let value = [7u8; LARGE_BYTES];
+    let large = reference(BLOB, 40, LARGE_BYTES as u32, checksum(BLOB, 40, &value));
+    let operation = |number: u32| {
+        [varints(&[LARGE.into(), KEYSPACE]), counted(&key_of(number).to_be_bytes()), counted(&large)].concat()
+    };
+    let record = |first: u32| -> Record {
+        let numbers = first..first + REFERENCES_OF_RECORD;
+        (BATCH, 1001 + u64::from(first), numbers.flat_map(&operation).collect())
+    };
+    let mut records: Vec<Record> = (0..REFERENCES).step_by(REFERENCES_OF_RECORD as usize).map(record).collect();
+    let mut edits = Vec::new();
+    if closed {
+        records.push((CLOSE, 0, Vec::new()));
+        edits.push(varints(&[8, 1, end_of(&records)]));
+    }
+    let mut files = manifest(&[first_edit(&edits)]);
+    files.insert(format!("{BLOB:06}.blob"), blob(BLOB, 1, &value, false));
+    files.insert("000001.wal".into(), segment_of(1, BYTES, BYTES as usize, [0, 0, 0], &records));
+    let env = MemEnv::new();
+    for (name, bytes) in files {
+        env.set_file_bytes(&Path::new(DIRECTORY).join(name), bytes);
+    }
+    CountingEnv::new(&env)
+}
+
+/// One large value, and references to it without end: a log of some hundred KiB that would have an
+/// open read more than a GiB. (An open that writes tables copies the value for each key that has
+/// it, so that there it is one key.)
+#[test]
+fn a_large_value_is_not_read_for_each_reference_in_the_log() {
+    type Open = fn(&'static str, Options) -> esker::Result<Db>;
+    let each_key_once: fn(u32) -> u32 = |number| number;
+    let one_key: fn(u32) -> u32 = |_| REFERENCES - 1;
+    let ways: [(&str, Open, CountingEnv); 3] = [
+        ("read only", Db::open_read_only, referring(each_key_once, false)),
+        ("closed", Db::open, referring(each_key_once, true)),
+        ("not closed", Db::open, referring(one_key, false)),
+    ];
+    for (name, open, env) in ways {
+        let options = options(Arc::new(env.clone())).write_buffer_bytes(16 << 20);
+        let db = open(DIRECTORY, options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (read, most) = (env.bytes_read(".blob"), MOST_READS_OF_VALUE * LARGE_BYTES as u64);
+        assert!((LARGE_BYTES as u64..=most).contains(&read), "{name}: {read} bytes for a value of {LARGE_BYTES}");
+        let found = db.existing_keyspace("k").unwrap().get((REFERENCES - 1).to_be_bytes()).unwrap();
+        assert_eq!(found.as_deref(), Some(&[7u8; LARGE_BYTES][..]), "{name}");
+    }
 }

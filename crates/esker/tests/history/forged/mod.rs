@@ -3,7 +3,9 @@
 //! work and memory in proportion to the files.
 #![cfg(target_os = "linux")]
 
+mod counting;
 mod logs;
+mod look_alikes;
 mod manifests;
 mod random;
 mod tables;

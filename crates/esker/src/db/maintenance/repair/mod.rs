@@ -28,7 +28,7 @@ use crate::base::batch::{AnyOperation, Operations};
 use crate::base::comparator::BYTEWISE;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
-use crate::db::files::lost_edit::holds_newer_writes;
+use crate::db::files::lost_edit;
 use crate::db::files::{remover, repair_mark};
 use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::db::lifecycle::{directory, recovery, recovery_flush};
@@ -191,20 +191,19 @@ impl Work<'_> {
     /// Those of the tables that the last edit may have brought: what a flush or a load brings shows
     /// by its newer writes. The others are left out: by the manifest they are not in use.
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
-        let mut newer = Vec::new();
-        for number in numbers {
-            let is_newer = match self.tables.inspect_unnamed(number)? {
-                Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
-                // Unknown. If it was in use, something else is damaged besides the end of the
-                // manifest.
-                Found::Unindexed(..) => true,
-            };
-            if is_newer {
-                newer.push(number);
-            } else {
-                self.aside.insert(crate::version::file_name::table(number));
+        let (mut tables, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+        for &number in &numbers {
+            match self.tables.inspect_unnamed(number)? {
+                Found::Intact(table) | Found::Damaged(table, _) => _ = tables.insert(number, table),
+                // If it was in use, something else is damaged besides the end of the manifest.
+                Found::Unindexed(..) => _ = unknown.insert(number),
             }
         }
+        let summaries = tables.iter().map(|(number, table)| (*number, table.summary()));
+        let newer = lost_edit::with_newer_writes(&self.state, summaries);
+        let (newer, others): (Vec<u64>, Vec<u64>) =
+            numbers.into_iter().partition(|number| newer.contains(number) || unknown.contains(number));
+        self.aside.extend(others.into_iter().map(crate::version::file_name::table));
         Ok(newer)
     }
 
