@@ -3,6 +3,7 @@
 use crate::common::{Scratch, keyspace};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::os::OsEnv;
+use esker::internals::background_round;
 use esker::{Db, Error, Options};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -25,7 +26,12 @@ fn a_poisoned_handle_does_no_more_background_work() {
     assert!(!db.health().writable && db.health().problem.is_some());
     let before = scratch.contents();
     fault.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with(".table").from_then_on());
-    std::thread::sleep(Duration::from_millis(1500));
+    let fired = fault.fired();
+    // Soon after the failure, and in the pauses that follow.
+    for pause in [0, 10, 10] {
+        background_round(&db, Duration::from_secs(pause));
+    }
+    assert_eq!(fault.fired(), fired, "it would make a table");
     for refused in [k.put("b", "2"), db.flush(), db.compact(), db.sync(), db.wait_idle()] {
         assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
     }

@@ -1,17 +1,20 @@
 //! A keyspace that is dropped and created again beside everything else, and while calls of the
 //! environment fail.
 
+use crate::callbacks::FOR_EVER;
 use crate::common::{DIRECTORY, all, keyspace, pairs, simulated, text, wait_until};
 use crate::interrupting::Interrupting;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
+use esker::internals::waiting_threads;
 use esker::merge::StringAppend;
 use esker::{CheckpointMode, CompactionStyle, Db, Error, Keyspace, KeyspaceOptions, Result, WriteOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread::JoinHandle;
 
 const WRITERS: usize = 2;
 const ROUNDS: u64 = 150;
@@ -261,8 +264,33 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-/// For work that waits for what it interrupts.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// A thread begins that while `interrupting` is interrupted. What is interrupted goes on when the
+/// thread has ended, or `has_met` it: then the thread may wait for it.
+fn begin_inside<T: Send + 'static>(
+    interrupting: &Interrupting,
+    db: &Db,
+    work: impl FnOnce(&Db) -> T + Send + 'static,
+    has_met: fn(&Db) -> bool,
+) -> Receiver<JoinHandle<T>> {
+    let (began, begun) = channel();
+    let (db, its_own) = (db.clone(), db.clone());
+    interrupting.interrupt_with(move || {
+        let thread = std::thread::spawn(move || work(&its_own));
+        wait_until("the two meet", || has_met(&db) || thread.is_finished());
+        began.send(thread).expect("it is waited for");
+    });
+    begun
+}
+
+/// What became of it.
+fn outcome<T>(interrupting: &Interrupting, begun: &Receiver<JoinHandle<T>>) -> T {
+    assert!(interrupting.has_interrupted(), "there was nothing to interrupt");
+    begun.recv_timeout(FOR_EVER).expect("they have met").join().expect("no panic")
+}
+
+fn is_waited(db: &Db) -> bool {
+    waiting_threads(db) > 0
+}
 
 /// Whether the file belongs to the database itself, and its name contains that.
 fn is_own(path: &Path, part: &str) -> bool {
@@ -273,20 +301,17 @@ fn is_own(path: &Path, part: &str) -> bool {
 #[test]
 fn a_checkpoint_is_one_moment_before_the_drop_or_after_it() {
     let env = MemEnv::new();
-    let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), PATIENCE);
+    let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), FOR_EVER);
     let db = Db::open(DIRECTORY, simulated(&env).env(Arc::new(interrupting.clone()))).expect("open");
     let (old, kept) = (keyspace(&db, "old"), keyspace(&db, "kept"));
     old.put("a", "1").and_then(|()| kept.put("b", "1")).expect("put");
-    let (done, in_between) = (Arc::new(AtomicBool::new(false)), (db.clone(), kept.clone()));
-    let is_done = Arc::clone(&done);
-    interrupting.interrupt_with(move || {
-        let (db, kept) = in_between;
+    let moving = move |db: &Db| {
         kept.put("a", "1").expect("put");
         db.drop_keyspace("old").expect("drop");
-        is_done.store(true, Ordering::Release);
-    });
+    };
+    let begun = begin_inside(&interrupting, &db, moving, is_waited);
     db.checkpoint("/copy").expect("checkpoint");
-    wait_until("the keyspace is dropped", || done.load(Ordering::Acquire));
+    outcome(&interrupting, &begun);
     let copy = Db::open("/copy", simulated(&env)).expect("open");
     let in_kept = all(&copy.existing_keyspace("kept").expect("kept"));
     let in_old = copy.existing_keyspace("old").map(|old| all(&old)).unwrap_or_default();
@@ -298,7 +323,7 @@ fn a_checkpoint_is_one_moment_before_the_drop_or_after_it() {
 fn a_flush_or_a_compaction_that_meets_the_drop_does_no_harm() {
     for compacts in [false, true] {
         let env = MemEnv::new();
-        let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), PATIENCE);
+        let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), FOR_EVER);
         let options = simulated(&env).env(Arc::new(interrupting.clone())).background_threads(0);
         let db = Db::open(DIRECTORY, options).expect("open");
         // The manifest has a keyspace without the dropped one, too.
@@ -310,15 +335,11 @@ fn a_flush_or_a_compaction_that_meets_the_drop_does_no_harm() {
         } else {
             old.put("a", "1").expect("put");
         }
-        let (done, dropping) = (Arc::new(AtomicBool::new(false)), db.clone());
-        let is_done = Arc::clone(&done);
-        interrupting.interrupt_with(move || {
-            dropping.drop_keyspace("old").expect("drop");
-            drop(dropping);
-            is_done.store(true, Ordering::Release);
-        });
+        // The drop does not wait for them. What is due behind it may.
+        let is_gone = |db: &Db| db.keyspaces() == ["kept"];
+        let begun = begin_inside(&interrupting, &db, |db| db.drop_keyspace("old").expect("drop"), is_gone);
         if compacts { db.compact() } else { db.flush() }.expect("another keyspace may be there");
-        wait_until("the keyspace is dropped", || done.load(Ordering::Acquire));
+        outcome(&interrupting, &begun);
         assert!(is_dropped(old.get("a")), "compacts: {compacts}");
         assert!(db.health().writable && db.health().problem.is_none(), "compacts: {compacts}: {:?}", db.health());
         kept.put("b", "1").and_then(|()| db.flush()).expect("the database takes writes");
@@ -333,24 +354,17 @@ fn a_flush_or_a_compaction_that_meets_the_drop_does_no_harm() {
 #[test]
 fn another_compaction_style_beside_the_drop_does_no_harm() {
     let env = MemEnv::new();
-    let interrupting = Interrupting::new(&env, |path| is_own(path, "MANIFEST"), PATIENCE);
+    let interrupting = Interrupting::new(&env, |path| is_own(path, "MANIFEST"), FOR_EVER);
     let db = Db::open(DIRECTORY, simulated(&env).env(Arc::new(interrupting.clone()))).expect("open");
     let (old, kept) = (keyspace(&db, "old"), keyspace(&db, "kept"));
     old.put("a", "1").expect("put");
-    let (done, opening) = (Arc::new(AtomicBool::new(false)), db.clone());
-    let is_done = Arc::clone(&done);
-    interrupting.interrupt_with(move || {
+    let opening = |db: &Db| {
         let leveled = KeyspaceOptions::default().compaction_style(CompactionStyle::Leveled);
-        let opened = opening.keyspace("old", leveled);
-        assert!(
-            opened
-                .and_then(|old| old.get("a"))
-                .is_err_and(|error| matches!(error, esker::Error::KeyspaceDropped { .. }))
-        );
-        is_done.store(true, Ordering::Release);
-    });
+        db.keyspace("old", leveled).and_then(|old| old.get("a"))
+    };
+    let begun = begin_inside(&interrupting, &db, opening, is_waited);
     db.drop_keyspace("old").expect("drop");
-    wait_until("the style is given up", || done.load(Ordering::Acquire));
+    assert!(is_dropped(outcome(&interrupting, &begun)));
     kept.put("a", "1").expect("the database takes writes");
     assert!(db.health().writable && db.health().problem.is_none(), "{:?}", db.health());
 }

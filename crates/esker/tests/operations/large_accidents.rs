@@ -4,11 +4,11 @@ use crate::common::*;
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
+use esker::internals::waiting_threads;
 use esker::{CompactionFilter, Db, Decision, KeyspaceOptions, Options};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
 
 fn options(env: &MemEnv) -> Options {
     simulated(env).min_blob_size(1000)
@@ -18,15 +18,22 @@ fn blobs(env: &MemEnv) -> Vec<PathBuf> {
     env.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "blob")).collect()
 }
 
-struct Slow(Arc<AtomicBool>);
+#[derive(Default)]
+struct Progress {
+    merge_begun: AtomicBool,
+    load_written: AtomicBool,
+}
 
-impl CompactionFilter for Slow {
+/// Holds a merge up until the load is written.
+struct HoldsUp(Arc<Progress>);
+
+impl CompactionFilter for HoldsUp {
     fn name(&self) -> &str {
-        "slow"
+        "holds-up"
     }
     fn decide(&self, _: &[u8], _: &[u8]) -> Decision {
-        self.0.store(true, SeqCst);
-        std::thread::sleep(Duration::from_millis(500));
+        self.0.merge_begun.store(true, SeqCst);
+        wait_until("the load is written", || self.0.load_written.load(SeqCst));
         Decision::Keep
     }
 }
@@ -35,15 +42,19 @@ impl CompactionFilter for Slow {
 fn large_values_of_a_load_outlive_a_merge_that_ends_before_it_is_installed() {
     let env = MemEnv::default();
     let db = Db::open(DIRECTORY, options(&env)).unwrap();
-    let begun = Arc::new(AtomicBool::new(false));
-    let slow = db.keyspace("slow", KeyspaceOptions::default().compaction_filter(Slow(begun.clone()))).unwrap();
+    let progress = Arc::new(Progress::default());
+    let filter = HoldsUp(Arc::clone(&progress));
+    let slow = db.keyspace("slow", KeyspaceOptions::default().compaction_filter(filter)).unwrap();
     let loaded = keyspace(&db, "loaded");
     slow.put("key", "value").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| db.compact().unwrap());
-        wait_until("the merge is at work", || begun.load(SeqCst));
-        // Written while the merge is at work; installed when it releases the job lock.
-        loaded.ingest([("a", vec![7; 5000])]).unwrap();
+        wait_until("the merge is at work", || progress.merge_begun.load(SeqCst));
+        scope.spawn(|| loaded.ingest([("a", vec![7; 5000])]).unwrap());
+        // Its files are there, and installed when the merge releases the job lock.
+        wait_until("the load waits for the merge", || waiting_threads(&db) > 0);
+        assert!(!blobs(&env).is_empty(), "the load waits before it is written");
+        progress.load_written.store(true, SeqCst);
     });
     assert_eq!(loaded.get("a").unwrap().map(|value| value.len()), Some(5000));
     drop((slow, loaded));

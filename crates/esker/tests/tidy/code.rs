@@ -135,6 +135,30 @@ fn looks_at_time(source: &Source, index: usize) -> bool {
         || matches!((source.word(index + 5), source.word(index + 6)), ("<" | ">" | "-" | ".", _) | ("=" | "!", "="))
 }
 
+/// Every wait of a test, outside the declared files, that ends though what it waits for has not
+/// come: where the machine is slow the test then fails, or goes on and checks nothing. That nothing
+/// comes is shown by something later that has come.
+pub fn impatient_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
+    let what = "a test waits for a limited time; wait for a condition, or `FOR_EVER`";
+    let needless = "declared for tests that wait for a limited time, but none does; remove it from the list";
+    in_tests(workspace, declared, is_limited_wait, what, needless)
+}
+
+/// Whether a wait with a limit begins here. One of 300 s, by which a wait for ever becomes a
+/// failure, is none.
+fn is_limited_wait(source: &Source, index: usize) -> bool {
+    let before = index.checked_sub(1).map_or("", |index| source.word(index));
+    let is_call = matches!(before, "." | "::") && source.word(index + 1) == "(";
+    let is_wait = match source.word(index) {
+        "recv_timeout" | "wait_timeout" | "wait_timeout_while" | "park_timeout" | "try_lock_for" => true,
+        // That of a condition variable. Others have such a method, too.
+        "wait_for" => source.reads(index + 2, &["&", "mut"]),
+        _ => false,
+    };
+    let is_for_ever = |at: usize| source.word(at) == "FOR_EVER" || source.reads(at, &["from_secs", "(", "300", ")"]);
+    is_call && is_wait && !(index + 1..source.closing(index + 1)).any(is_for_ever)
+}
+
 /// Every place in tests that is one of these, outside the declared files; and every declared file
 /// without one.
 fn in_tests(

@@ -95,6 +95,11 @@ fn tests_do_not_depend_on_speed() {
 }
 
 #[test]
+fn tests_wait_for_as_long_as_it_takes() {
+    none(code::impatient_tests(workspace(), &exceptions::IMPATIENT_TESTS));
+}
+
+#[test]
 fn nothing_gives_up() {
     none(code::giving_up(workspace()));
 }

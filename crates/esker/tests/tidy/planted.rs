@@ -221,6 +221,38 @@ fn tests_that_look_at_the_time() {
 }
 
 #[test]
+fn tests_that_wait_for_a_limited_time() {
+    let limited = [
+        "assert!(done.recv_timeout(Duration::from_millis(300)).is_err());",
+        "let _ = done.recv_timeout(self.patience);",
+        "let (guard, _) = changed.wait_timeout(guard, SHORT).unwrap();",
+        "drop(changed.wait_timeout_while(guard, Duration::from_secs(3), |it| *it));",
+        "changed.wait_for(&mut guard, SHORT);",
+        "std::thread::park_timeout(SHORT);",
+        "assert!(lock.try_lock_for(SHORT).is_none());",
+    ];
+    let others = [
+        "done.recv_timeout(FOR_EVER).unwrap();",
+        "done.recv_timeout(std::time::Duration::from_secs(300)).unwrap();",
+        "drop(changed.wait_timeout_while(guard, FOR_EVER, |it| *it));",
+        "done.recv().unwrap();",
+        "common::wait_for(\"the writes\", || true);",
+        "cluster.wait_for(\"a leader\", |cluster| cluster.is_led());",
+        "// done.recv_timeout(SHORT)",
+    ];
+    let body = |lines: &[&str]| format!("    {}\n", lines.join("\n    "));
+    let short = format!("fn f() {{\n{}}}\n#[test]\nfn t() {{\n{}}}\n", body(&limited), body(&limited));
+    let patient = format!("#[test]\nfn t() {{\n{}}}\n", body(&others));
+    let workspace = engine(&[("lib.rs", &short), ("main.rs", &patient)]);
+    let first = limited.len() + 5;
+    let expected: Vec<_> = (first..first + limited.len()).map(|line| ("lib.rs", line, "a limited time")).collect();
+    expect(&code::impatient_tests(&workspace, &[]), &expected);
+    expect(&code::impatient_tests(&workspace, &["crates/esker/src/lib.rs"]), &[]);
+    let needless = ["crates/esker/src/lib.rs", "crates/esker/src/main.rs"];
+    expect(&code::impatient_tests(&workspace, &needless), &[("main.rs", 1, "remove it from the list")]);
+}
+
+#[test]
 fn code_that_gives_up() {
     let lines = "fn f() {\n    a().unwrap();\n    todo!();\n    let s = \"b.unwrap() todo!()\"; // c.unwrap()\n    dbg!(s);\n}\n";
     let test = "#[test]\nfn t() {\n    a().unwrap();\n}\n";

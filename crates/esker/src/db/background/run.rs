@@ -113,6 +113,24 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
     }
 }
 
+/// Has the background thread look for work, as if no write had come for `time` longer, and waits
+/// until it has done all that it found.
+#[cfg(feature = "internals")]
+pub fn round_after(inner: &Inner, time: Duration) {
+    // The writes until now are noted first.
+    pause(inner);
+    let mut last = inner.last_write.lock();
+    last.1 = last.1.checked_sub(time).expect("the machine has run for longer");
+    drop(last);
+    let mut signals = inner.signals.lock();
+    signals.work = true;
+    while (signals.work || signals.busy) && !signals.ended {
+        // Again each time: after a failure it waits, whatever was signalled before.
+        inner.work_arrived.notify_one();
+        inner.work_done.wait_for(&mut signals, Duration::from_millis(100));
+    }
+}
+
 /// For how long no write has come, as far as the checks since then tell.
 fn pause(inner: &Inner) -> Duration {
     // Large values come before the batch that they are part of is committed.

@@ -33,6 +33,7 @@ use crate::db::lifecycle::recovery::{
 };
 use crate::db::lifecycle::recovery_flush::write_replayed;
 use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspaces};
+use crate::db::state::counted_lock::CountedLock;
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
@@ -84,8 +85,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     if options.error_if_exists && env.exists(&directory.join(CURRENT))? {
         return Err(Error::AlreadyExists { what: format!("database in {}", directory.display()) });
     }
-    remover::remove_unfinished_repair(&*env, directory)?;
+    // First: where the manifest cannot be read, the open has failed, and takes nothing away.
     let found = read_current(&*env, directory)?;
+    remover::remove_unfinished_repair(&*env, directory)?;
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
@@ -362,8 +364,8 @@ fn assemble(
         blob_threshold: options.blob_threshold(),
         options,
         checkpoints: Mutex::new(()),
-        keyspace_changes: Mutex::new(()),
-        jobs: Mutex::new(()),
+        keyspace_changes: CountedLock::default(),
+        jobs: CountedLock::default(),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
         writer: Mutex::new(Writer::new(log, last_sequence)),
         manifest: Mutex::new(manifest),

@@ -49,6 +49,7 @@ use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::db::state::compaction_state::CompactionState;
+use crate::db::state::counted_lock::CountedLock;
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
@@ -370,8 +371,8 @@ pub struct Inner {
     /// Held by a checkpoint from its beginning to its end. Before all other locks.
     pub checkpoints: Mutex<()>,
     /// Held while a keyspace is created or dropped, to its end. Behind `jobs`.
-    pub keyspace_changes: Mutex<()>,
-    pub jobs: Mutex<()>,
+    pub keyspace_changes: CountedLock,
+    pub jobs: CountedLock,
     pub writer: Mutex<Writer>,
     pub manifest: Mutex<Option<Manifest>>,
     pub signals: Mutex<Signals>,

@@ -6,6 +6,7 @@
 //! | `read_state` | what a read searches, and how it is replaced as a whole |
 //! | `snapshots` | which sequence numbers and times are still read at |
 //! | `compaction_state` | what compaction remembers of a keyspace |
+//! | `counted_lock` | a lock that counts the threads that wait for it |
 //! | `counters` | work done since the database was opened |
 //! | `events` | telling a listener what happens |
 //! | `error_state` | whether the database can be written, and what is wrong if not |
@@ -23,6 +24,7 @@
 //! | `write_throttle` | how fast flushes are, and how fast a memtable may fill |
 
 pub mod compaction_state;
+pub mod counted_lock;
 pub mod counters;
 pub mod dropped_keyspaces;
 pub mod error_state;

@@ -136,6 +136,13 @@ impl ThreadGate {
         wait_for(open);
     }
 
+    /// Which count of each slot is open. Before it waits for a thread that entered there, a waiting
+    /// thread opens the other one.
+    #[cfg(test)]
+    pub fn open_count(&self) -> usize {
+        self.open.load(Ordering::Relaxed) % 2
+    }
+
     /// Writes tried so far: whether there were any between two looks.
     pub fn writes(&self) -> u64 {
         let used = self.used.load(Ordering::Relaxed);

@@ -118,9 +118,8 @@ mod tests {
     use crate::env::mem::MemEnv;
     use crate::options::{KeyspaceOptions, Options};
     use std::path::Path;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64};
-    use std::sync::{Arc, mpsc};
-    use std::time::Duration;
 
     #[test]
     fn no_put_where_there_are_merges_and_nothing_once_the_database_closes() {
@@ -172,16 +171,17 @@ mod tests {
             let target = writer.keyspaces[keyspace.id as usize].as_mut().unwrap();
             target.memtable.apply(hash(b"k"), entry, context);
             drop(writer);
-            let (done, is_done) = mpsc::channel();
             std::thread::scope(|scope| {
+                let before = inner.thread_gate.open_count();
                 let gate = inner.thread_gate.enter();
-                scope.spawn(|| {
-                    waits(&inner);
-                    done.send(()).unwrap();
-                });
-                assert!(is_done.recv_timeout(Duration::from_millis(100)).is_err(), "it did not wait");
+                let waiting = scope.spawn(|| waits(&inner));
+                // What waits for this thread has opened the other counts.
+                while inner.thread_gate.open_count() == before && !waiting.is_finished() {
+                    std::thread::yield_now();
+                }
+                assert!(!waiting.is_finished(), "it did not wait");
                 drop(gate);
-                is_done.recv_timeout(Duration::from_secs(300)).unwrap();
+                waiting.join().unwrap();
             });
         }
     }

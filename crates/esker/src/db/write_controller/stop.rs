@@ -121,11 +121,21 @@ mod tests {
                 let (inner, full, id) = (&inner, &full, keyspace.id);
                 scope.spawn(move || done.send(wait_for_room(inner, id, full, None).is_ok()).unwrap());
             }
-            let begun = Instant::now();
-            while inner.counters.stops.count() < 2 && begun.elapsed() < Duration::from_secs(300) {
-                std::thread::yield_now();
-            }
-            assert!(is_done.recv_timeout(Duration::from_millis(250)).is_err(), "they did not wait");
+            // Woken while nothing has changed, they look, and wait again.
+            let both_wait = || {
+                loop {
+                    if inner.work_done.notify_all() == 2 {
+                        return true;
+                    }
+                    if is_done.try_recv().is_ok() {
+                        return false;
+                    }
+                    std::thread::yield_now();
+                }
+            };
+            let have_waited = (0..3).all(|_| both_wait());
+            inner.signals.lock().shutting_down |= !have_waited;
+            assert!(have_waited, "they did not wait");
             rotate(&inner, &mut inner.writer.lock(), keyspace.id, 0);
             assert!(stop_cause(&inner, &keyspace).is_some(), "there are even more to be flushed");
             for _ in 0..2 {
