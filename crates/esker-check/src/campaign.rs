@@ -282,7 +282,7 @@ impl Campaign {
     }
 
     /// The command that repeats one run.
-    fn command(&self, run: u64) -> String {
+    pub fn command(&self, run: u64) -> String {
         format!(
             "cargo run -p esker-check -- model --seed {} --only {} --first-run {run} --runs 1 --operations {}{}{}",
             self.settings.seed,

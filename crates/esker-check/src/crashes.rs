@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::shrink::{shrink, simplify};
 use esker::env::mem::MemEnv;
 use esker::{ChangeRetention, Compression, Options, ReadMode};
-use harm::{Death, Harm, How, of_one_death};
+use harm::{Death, Harm, How, Nested, of_one_death};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -166,24 +166,23 @@ impl Crashes {
         let Script { steps, .. } = generated(seed, limits);
         let threaded = *name == "background";
         let course = Course { steps: &steps, options, threaded };
-        let Err(Failure { what, harm }) = self.check(course, seed, done) else { return Ok(()) };
-        let (shortest, last_words) = shortest(course, harm, again(course, harm));
-        let lines: Vec<String> = shortest.iter().map(line).collect();
+        let Err(failure) = self.check(course, seed, done) else { return Ok(()) };
+        let Failure { what, harm } = *failure;
+        let (harm, nested_percent) = again(course, harm);
+        let shortest = shortest(course, harm, budget(harm), repeated(nested_percent));
         Err(format!(
             "run {number}, options {name}: {what}\nrepeat with: cargo run -p esker-check -- crashes --seed {} --first-run \
-             {number} --runs 1 --points {} --only {:?}{}\nshortest script found ({} of {} steps; {last_words}):\n{}",
+             {number} --runs 1 --points {} --only {:?}{}\n{}",
             self.settings.seed,
             self.points,
             self.only,
             if self.limits.repair { "" } else { " --without repair" },
-            shortest.len(),
-            steps.len(),
-            lines.join("\n")
+            shortest.told(steps.len(), nested_percent)
         ))
     }
 
     /// The script undisturbed, then with deaths, then with failures.
-    fn check(&self, course: Course<'_>, seed: u64, done: &Done) -> Result<(), Failure> {
+    fn check(&self, course: Course<'_>, seed: u64, done: &Done) -> Result<(), Box<Failure>> {
         let mut random = Random::derived(seed, &[1]);
         let undisturbed = Harm::new(How::Undisturbed, &mut random);
         let moments = guarded(undisturbed, || Moments::of(course, done))?;
@@ -206,7 +205,13 @@ impl Crashes {
     }
 
     /// One death, and everything that may be found after it.
-    fn check_point(&self, course: Course<'_>, calls: u64, random: &mut Random, done: &Done) -> Result<(), Failure> {
+    fn check_point(
+        &self,
+        course: Course<'_>,
+        calls: u64,
+        random: &mut Random,
+        done: &Done,
+    ) -> Result<(), Box<Failure>> {
         let mapped = random.percent(50);
         let inside = if random.percent(40) { Some(random.next()) } else { None };
         let death = Death { calls, inside, mapped };
@@ -266,42 +271,93 @@ struct Failure {
 }
 
 /// The check; a panic is a failure too.
-fn guarded<T>(harm: Harm, check: impl FnOnce() -> Checked<T>) -> Result<T, Failure> {
+fn guarded<T>(harm: Harm, check: impl FnOnce() -> Checked<T>) -> Result<T, Box<Failure>> {
     let checked = catch_unwind(AssertUnwindSafe(check));
     let checked = checked.unwrap_or_else(|payload| Err(format!("panic: {}", panic_text(payload))));
-    checked.map_err(|what| Failure { what, harm })
+    checked.map_err(|what| Box::new(Failure { what, harm }))
 }
 
-/// The same check again, of shorter scripts. Recoveries that die in turn are many: they are left
-/// out unless the failure needs them.
-fn again(course: Course<'_>, harm: Harm) -> impl Fn(Course<'_>, Harm) -> Checked<()> {
-    let check = |course: Course<'_>, harm: Harm, nested_percent| {
-        harm.check(course, nested_percent, &Totals::default()).map(|_| ())
-    };
-    let nested_percent = if guarded(harm, || check(course, harm, 0)).is_err() { 0 } else { NESTED_PERCENT };
-    move |course: Course<'_>, harm: Harm| check(course, harm, nested_percent)
+/// The check of shorter scripts, with recoveries that die in turn this often where the harm names
+/// none.
+fn repeated(nested_percent: usize) -> impl Fn(Course<'_>, Harm) -> Checked<()> {
+    move |course: Course<'_>, harm: Harm| harm.check(course, nested_percent, &Totals::default()).map(|_| ())
 }
 
-/// The shortest script found that fails with the same harm, at whatever moment, and what the last
-/// failure said.
-fn shortest(course: Course<'_>, harm: Harm, check: impl Fn(Course<'_>, Harm) -> Checked<()>) -> (Vec<Step>, String) {
-    // The harm to the last script that failed: most likely the next one fails at the like moment.
+/// With what the same check fails again: the harm, and how often recoveries that it does not name
+/// die in turn. Those are many: they are left out unless the failure needs them.
+fn again(course: Course<'_>, harm: Harm) -> (Harm, usize) {
+    match named(course, harm, repeated(0)) {
+        Some(harm) => (harm, 0),
+        None => (harm, NESTED_PERCENT),
+    }
+}
+
+/// The harm with as few as possible of the cut recoveries that its seed says, by name; none if the
+/// check passes with all of them.
+fn named(course: Course<'_>, harm: Harm, check: impl Fn(Course<'_>, Harm) -> Checked<()>) -> Option<Harm> {
+    let mut cuts = Vec::new();
+    // Those before a failure, or a panic, are noted all the same.
+    _ = guarded(harm, || harm.draw(course, NESTED_PERCENT, &mut cuts));
+    let mut harms = (0..=cuts.len()).map(|count| Harm { nested: Nested::of(&cuts[..count]), ..harm });
+    harms.find(|&harm| guarded(harm, || check(course, harm)).is_err())
+}
+
+/// How long each of the two ways to a shorter script may take. Every cut multiplies the moments
+/// that a script is tried at.
+fn budget(harm: Harm) -> Duration {
+    Duration::from_secs(if harm.depth() > 0 { 90 } else { 30 })
+}
+
+/// The shortest script found, and what is needed to see it fail.
+struct Shortest {
+    steps: Vec<Step>,
+    harm: Harm,
+    /// What the last failure said.
+    words: String,
+}
+
+impl Shortest {
+    /// In words, with all that `Harm::check` takes to fail again: the steps, the harm with its
+    /// moments and its seed, and how many percent of the other recoveries die.
+    fn told(&self, whole: usize, nested_percent: usize) -> String {
+        let lines: Vec<String> = self.steps.iter().map(line).collect();
+        format!(
+            "shortest script found ({} of {whole} steps; {}):\n{}\nwith {:?}, and {nested_percent} % of the recoveries \
+             dying where it names none",
+            self.steps.len(),
+            self.words,
+            lines.join("\n"),
+            self.harm
+        )
+    }
+}
+
+/// The shortest script found that fails with the same harm, at whatever moments.
+fn shortest(
+    course: Course<'_>,
+    harm: Harm,
+    budget: Duration,
+    check: impl Fn(Course<'_>, Harm) -> Checked<()>,
+) -> Shortest {
+    // The harm to the last script that failed: most likely the next one fails at the like moments.
     let last = Cell::new(harm);
     let words = RefCell::new("passes when repeated".to_string());
     let fails = |steps: &[Step]| {
         let course = Course { steps, ..course };
-        let once = |harm: Harm| guarded(harm, || check(course, harm)).err();
-        let Some(Failure { what, harm }) = last.get().elsewhere(course).into_iter().find_map(once) else {
+        let once = |harm: Harm| guarded(harm, || check(course, harm)).err().map(|failure| *failure);
+        let others = guarded(last.get(), || Ok(last.get().elsewhere(course))).unwrap_or_default();
+        let Some(Failure { what, harm }) = others.into_iter().find_map(once) else {
             return false;
         };
         last.set(harm);
         words.replace(what);
         true
     };
-    let budget = Duration::from_secs(30);
+    // If no shorter one fails, the words are those of the whole.
+    fails(course.steps);
     let shorter = shrink(course.steps, budget, fails);
-    let simplest = simplify(&shorter, budget, simpler, fails);
-    (simplest, words.into_inner())
+    let steps = simplify(&shorter, budget, simpler, fails);
+    Shortest { steps, harm: last.get(), words: words.into_inner() }
 }
 
 #[cfg(test)]
@@ -311,6 +367,7 @@ mod tests {
     use crate::powerloss::{Loss, put};
     use crate::state::Durability;
     use found::Found;
+    use harm::Cut;
 
     /// The planted mistake: a batch is lost by a process that dies in one of its calls. Six random
     /// moments of a shorter script seldom meet one.
@@ -332,13 +389,111 @@ mod tests {
             let course = Course { steps: &steps, options, threaded: false };
             let at = |calls| {
                 let how = How::Death(Death { calls, inside: None, mapped: false }, Found::Lost(Loss::Process));
-                Harm { how, seed: 0 }
+                Harm { how, nested: None, seed: 0 }
             };
             let harm = (0..).map(at).find(|&harm| misses_the_batch(course, harm).is_err()).unwrap();
-            let (shortest, words) = shortest(course, harm, misses_the_batch);
+            let Shortest { steps, words, .. } = shortest(course, harm, Duration::MAX, misses_the_batch);
             assert_eq!(words, "missed");
-            assert_eq!(shortest, [Step::Batch(vec![put("planted", "")], Durability::Sync)], "seed {seed}");
+            assert_eq!(steps, [Step::Batch(vec![put("planted", "")], Durability::Sync)], "seed {seed}");
         }
+    }
+
+    /// The planted mistake: as above, and the process that recovers, or the one after that, dies in
+    /// a commit of its own. No seed says at which moments, and nothing fails without them.
+    fn misses_in_a_later_life(course: Course<'_>, harm: Harm) -> Checked<()> {
+        if harm.nested.is_none() || misses_the_batch(course, harm).is_ok() {
+            return Ok(());
+        }
+        let Some(remains) = harm.remains(course)? else { return Ok(()) };
+        let progress = &remains.progress;
+        if progress.attempted() > progress.acknowledged { Err("missed later".to_string()) } else { Ok(()) }
+    }
+
+    const SEED: u64 = 0xfedc_ba98_7654_3210;
+
+    /// A process that dies after so many calls, then those that recover after it.
+    fn processes_die(calls: u64, later: &[u64]) -> Harm {
+        let death = Death { calls, inside: None, mapped: false };
+        let cuts: Vec<Cut> = later.iter().map(|&calls| Cut { calls, loss: Loss::Process }).collect();
+        Harm { how: How::Death(death, Found::Lost(Loss::Process)), nested: Nested::of(&cuts), seed: SEED }
+    }
+
+    /// The first harm that misses the planted batch in a later life, with so many cuts.
+    fn first_that_misses_later(course: Course<'_>, cuts: usize) -> Harm {
+        let misses = |&calls: &u64| misses_the_batch(course, processes_die(calls, &[])).is_err();
+        let calls = (0..).find(misses).unwrap();
+        // A recovery before the last one makes no commit of its own.
+        let before = vec![1; cuts - 1];
+        let with = |last| processes_die(calls, &[&before[..], &[last]].concat());
+        (0..1000).map(with).find(|&harm| misses_in_a_later_life(course, harm).is_err()).unwrap()
+    }
+
+    /// The numbers behind every such name in a text.
+    fn numbers(text: &str, name: &str) -> Vec<u64> {
+        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+        text.split(name).skip(1).map(|rest| digits(rest).parse().unwrap()).collect()
+    }
+
+    /// Shrinks what misses the batch in a later life; what is printed must repeat it.
+    fn shrunk_later(steps: &[Step], cuts: usize) -> Vec<Step> {
+        let (_, options) = &variants()[0];
+        let course = Course { steps, options, threaded: false };
+        let harm = first_that_misses_later(course, cuts);
+        let found = shortest(course, harm, Duration::MAX, misses_in_a_later_life);
+        assert_eq!(found.words, "missed later");
+        let printed = found.told(steps.len(), 0);
+        let moments = numbers(&printed, "calls: ");
+        assert_eq!((moments.len(), numbers(&printed, "seed: ")), (1 + cuts, vec![SEED]), "{printed}");
+        let repeated = processes_die(moments[0], &moments[1..]);
+        let shorter = Course { steps: &found.steps, ..course };
+        assert!(misses_in_a_later_life(shorter, repeated).is_err(), "{printed}");
+        found.steps
+    }
+
+    /// Whether these are at most so many steps, with the planted write alone among them.
+    fn is_short(steps: &[Step], most: usize) -> bool {
+        let plants = |step: &Step| matches!(step, Step::Batch(writes, _) if writes[..] == [put("planted", "")]);
+        steps.len() <= most && steps.iter().any(plants)
+    }
+
+    #[test]
+    fn a_failure_of_a_recovery_that_dies_at_few_moments_shrinks_and_is_repeated_from_what_is_printed() {
+        for seed in 0..2 {
+            let limits = Limits { batch: 20, value: 100, repair: false, ..Limits::USUAL };
+            let mut steps = generated(seed, limits).steps;
+            steps.truncate(8);
+            steps.insert(steps.len() / 2, Step::Batch(vec![put("planted", "1"), put("more", "2")], Durability::Sync));
+            let shortest = shrunk_later(&steps, 1);
+            assert!(is_short(&shortest, 3), "seed {seed}: {shortest:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_of_two_recoveries_that_die_in_turn_shrinks_and_is_repeated_from_what_is_printed() {
+        let steps = [
+            Step::Single(put("before", "1"), Durability::Async),
+            Step::Batch(vec![put("planted", "1"), put("more", "2")], Durability::Sync),
+            Step::Compact,
+        ];
+        let shortest = shrunk_later(&steps, 2);
+        assert!(is_short(&shortest, 1), "{shortest:?}");
+    }
+
+    /// What the campaign finds has no names at first: its seed says which recoveries die.
+    #[test]
+    fn a_failure_that_a_drawn_cut_meets_is_named_and_fails_again() {
+        let (_, options) = &variants()[0];
+        let steps = [Step::Batch(vec![put("planted", "1")], Durability::Sync)];
+        let course = Course { steps: &steps, options, threaded: false };
+        let misses = |&calls: &u64| misses_the_batch(course, processes_die(calls, &[])).is_err();
+        let calls = (0..).find(misses).unwrap();
+        let drawn = |seed| named(course, Harm { seed, ..processes_die(calls, &[]) }, misses_in_a_later_life);
+        let harm = (0..5000).find_map(drawn).expect("no seed draws a cut in a commit");
+        assert!(harm.depth() > 0 && misses_in_a_later_life(course, harm).is_err(), "{harm:?}");
+        let without = Harm { nested: None, ..harm };
+        assert!(named(course, without, |_, _| Ok(())).is_none(), "nothing fails, and yet {harm:?} is named");
+        // What fails without a cut is named without one.
+        assert!(named(course, without, misses_the_batch).is_some_and(|harm| harm.nested.is_none()));
     }
 
     /// Seen: a recovery that found a change of settings that only the process had outlived, and
@@ -358,7 +513,7 @@ mod tests {
         for calls in calls_of(&[])..=calls_of(&steps) {
             for seed in 0..40 {
                 let death = Death { calls, inside: None, mapped: false };
-                let harm = Harm { how: How::Death(death, Found::Lost(Loss::Process)), seed };
+                let harm = Harm { how: How::Death(death, Found::Lost(Loss::Process)), nested: None, seed };
                 harm.check(course, 100, &Totals::default()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
             }
         }

@@ -15,12 +15,13 @@ mod program;
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::powerloss::script::{Script, Step};
-use crate::powerloss::{add, option_variants, put, scripts};
+use crate::powerloss::{self, Examination, Sweep, add, more_scripts, number_of, option_variants, put, scripts};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::state::Durability;
 use esker::Options;
-use exactly::{run_exactly, undisturbed};
+use esker::env::fault::Class;
+use exactly::{disk, run_exactly};
 pub(crate) use failing::{Course, Failing, recovery_fails};
 use fault::Fault;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,6 +50,9 @@ impl std::fmt::Display for Totals {
     }
 }
 
+/// Each commit that fails doubles the states in which a program that goes on may find the database.
+const MOST_STEPS: usize = 20;
+
 /// A campaign of failing calls.
 #[derive(Clone, Debug)]
 pub struct Faults {
@@ -60,34 +64,52 @@ pub struct Faults {
     pub threads: usize,
 }
 
-struct Job {
-    script: usize,
-    variant: usize,
+/// A fault, and where it is to happen.
+struct Case<'a> {
+    script: &'a Script,
+    variant: &'a (&'static str, Options),
+    /// Whether tables are read through a mapping.
+    mapped: bool,
     fault: Fault,
+}
+
+struct Job {
+    /// The index of the case.
+    case: usize,
     nth: u64,
 }
 
 impl Faults {
-    /// Every call of every script, in every way.
+    /// Every call of every script, in every way. All of it takes long, mostly for the checks of
+    /// mappings; a run that ends early has tried some calls of every kind.
     pub fn every_call(&self) -> Checked<Totals> {
-        let all = scripts().into_iter().chain([held_readers()]);
+        let all = scripts().into_iter().chain(more_scripts()).chain([held_readers()]);
         let scripts: Vec<Script> = all.filter(|script| script.name.contains(&self.only)).collect();
         let variants = option_variants();
-        let mut jobs = Vec::new();
-        for (script, Script { steps, .. }) in scripts.iter().enumerate() {
-            for (variant, (_, options)) in variants.iter().enumerate() {
-                let faulty = undisturbed(steps, options)?;
-                for fault in Fault::all() {
-                    let calls = faulty.calls(fault.class());
-                    jobs.extend((0..calls).map(|nth| Job { script, variant, fault, nth }));
+        let (cases, jobs) = self.plan(&scripts, &variants)?;
+        self.work(&cases, &jobs)
+    }
+
+    fn plan<'a>(
+        &self,
+        scripts: &'a [Script],
+        variants: &'a [(&'static str, Options)],
+    ) -> Checked<(Vec<Case<'a>>, Vec<Job>)> {
+        let (mut cases, mut sweep) = (Vec::new(), Sweep::new());
+        for script in scripts {
+            for variant in variants {
+                let mut random = Random::derived(self.settings.seed, &[number_of(&script.name), number_of(variant.0)]);
+                for (found, calls) in cases_of(script, variant)? {
+                    let case = cases.len();
+                    cases.push(found);
+                    sweep.add(calls, &mut random, |nth| Job { case, nth });
                 }
             }
         }
-        Random::derived(self.settings.seed, &[1]).shuffle(&mut jobs);
-        self.work(&scripts, &variants, &jobs)
+        Ok((cases, sweep.shuffled(&mut Random::derived(self.settings.seed, &[1]))))
     }
 
-    fn work(&self, scripts: &[Script], variants: &[(&str, Options)], jobs: &[Job]) -> Checked<Totals> {
+    fn work(&self, cases: &[Case<'_>], jobs: &[Job]) -> Checked<Totals> {
         let totals = Totals::default();
         totals.runs_due.store(jobs.len() as u64, Ordering::Relaxed);
         let next = AtomicUsize::new(0);
@@ -95,20 +117,21 @@ impl Faults {
         let worker = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = jobs.get(number) else { return };
+                let Some(&Job { case, nth }) = jobs.get(number) else { return };
                 if self.settings.enough(number as u64) || failure.lock().is_ok_and(|failure| failure.is_some()) {
                     return;
                 }
-                let (script, variant) = (&scripts[job.script], &variants[job.variant]);
-                let run = AssertUnwindSafe(|| run_job(job, &script.steps, &variant.1, &totals));
+                let case = &cases[case];
+                let run = AssertUnwindSafe(|| case.run(nth, self.settings.seed, &totals));
                 let checked =
                     catch_unwind(run).unwrap_or_else(|payload| Err(format!("panic: {}", panic_text(payload))));
                 totals.runs.fetch_add(1, Ordering::Relaxed);
                 if let (Err(what), Ok(mut failure)) = (checked, failure.lock()) {
+                    let Case { script, variant, mapped, fault } = case;
                     failure.get_or_insert(format!(
-                        "script {}, options {}, {:?} at call {} of its kind: {what}\nsteps: {:?}\nrepeat with: cargo run \
-                         -p esker-check -- faults --seed {} --only {}",
-                        script.name, variant.0, job.fault, job.nth, script.steps, self.settings.seed, script.name
+                        "script {}, options {}, tables mapped: {mapped}, {fault:?} at call {nth} of its kind: \
+                         {what}\nsteps: {:?}\nrepeat with: cargo run -p esker-check -- faults --seed {} --only {}",
+                        script.name, variant.0, script.steps, self.settings.seed, script.name
                     ));
                 }
             }
@@ -155,9 +178,79 @@ fn held_readers() -> Script {
     Script { name: "held-readers".to_string(), steps }
 }
 
-fn run_job(job: &Job, steps: &[Step], options: &Options, totals: &Totals) -> Checked<()> {
-    let program = run_exactly(steps, options, job.fault, job.nth)?;
-    totals.hit.fetch_add(u64::from(program.hits() > 0), Ordering::Relaxed);
-    totals.became_read_only.fetch_add(u64::from(program.refused_ever()), Ordering::Relaxed);
-    Ok(())
+/// Every fault that can hit a run of the script, and how many calls it may do so at.
+fn cases_of<'a>(script: &'a Script, variant: &'a (&'static str, Options)) -> Checked<Vec<(Case<'a>, u64)>> {
+    let mut cases = Vec::new();
+    for mapped in [true, false] {
+        let counted = course_of(script, &variant.1).counted(disk(mapped));
+        let counted = counted.map_err(|what| format!("script {} under {}: {what}", script.name, variant.0))?;
+        for fault in Fault::all() {
+            // Only what reads can tell whether a table is mapped.
+            if mapped || fault.class() == Class::Read {
+                cases.push((Case { script, variant, mapped, fault }, counted.calls(fault.class())));
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn course_of<'a>(script: &'a Script, options: &'a Options) -> Course<'a> {
+    Course { steps: &script.steps, options, threaded: false }
+}
+
+impl Case<'_> {
+    fn run(&self, nth: u64, seed: u64, totals: &Totals) -> Checked<()> {
+        let (course, memory) = (course_of(self.script, &self.variant.1), disk(self.mapped));
+        if course.is_exact() && course.steps.len() <= MOST_STEPS {
+            let program = run_exactly(course.steps, course.options, memory, (self.fault, nth))?;
+            totals.hit.fetch_add(u64::from(program.hits() > 0), Ordering::Relaxed);
+            totals.became_read_only.fetch_add(u64::from(program.refused_ever()), Ordering::Relaxed);
+            return Ok(());
+        }
+        // Of writes without log no program that goes on keeps an account, nor of so many that may
+        // have failed: this one stops.
+        let images = powerloss::Totals::default();
+        let examination = Examination { options: course.options, totals: &images, nested_percent: 0 };
+        let mut random = Random::derived(seed, &[number_of(&self.script.name), number_of(self.variant.0), nth]);
+        let failing = Failing::Call(self.fault, nth);
+        let hit = course.stop_at_the_error(memory, failing, &examination, &mut random)?;
+        totals.hit.fetch_add(u64::from(hit), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    /// A load of one table, and a put.
+    const SCRIPT: &str = "ingest-first";
+
+    #[test]
+    fn every_call_of_every_fault_is_due_once_also_those_of_the_scripts_added_last() {
+        let campaign = Faults { settings: Settings::new(1, Duration::ZERO), only: SCRIPT.to_string(), threads: 1 };
+        let scripts: Vec<Script> = more_scripts().into_iter().filter(|script| script.name == SCRIPT).collect();
+        let variants = option_variants();
+        let (cases, jobs) = campaign.plan(&scripts, &variants).unwrap();
+        let due: BTreeSet<(usize, u64)> = jobs.iter().map(|job| (job.case, job.nth)).collect();
+        assert_eq!(due.len(), jobs.len());
+        let cases_under = |variant| cases_of(&scripts[0], variant).unwrap();
+        let whole: u64 = variants.iter().flat_map(cases_under).map(|(_, calls)| calls).sum();
+        assert_eq!(jobs.len() as u64, whole);
+        assert!(cases.iter().any(|case| case.mapped) && cases.iter().any(|case| !case.mapped));
+        assert_eq!(campaign.every_call().unwrap().runs_due.into_inner(), whole);
+    }
+
+    #[test]
+    fn reads_of_mapped_tables_can_fail() {
+        let (scripts, variants) = (more_scripts(), option_variants());
+        let script = scripts.iter().find(|script| script.name == SCRIPT).unwrap();
+        for (name, options) in &variants {
+            let [mapped, plain] = [true, false]
+                .map(|mapped| course_of(script, options).counted(disk(mapped)).unwrap().calls(Class::Read));
+            assert!(mapped > plain, "{name}: {mapped} calls that read with mappings, {plain} without");
+        }
+    }
 }

@@ -71,6 +71,18 @@ pub fn nearby(number: u64, limit: u64, most: u64) -> Vec<u64> {
     all
 }
 
+/// The items of lists that are each ordered by how likely they are, as are the lists: first the
+/// first one of the first list, then those that are early in both.
+pub fn nearest_first<T>(lists: Vec<Vec<T>>) -> Vec<T> {
+    let ranked = lists.into_iter().zip(1_usize..).flat_map(|(list, outer)| {
+        let ranks = (1_usize..).map(move |inner| outer * inner);
+        list.into_iter().zip(ranks)
+    });
+    let mut ranked: Vec<(T, usize)> = ranked.collect();
+    ranked.sort_by_key(|(_, rank)| *rank);
+    ranked.into_iter().map(|(item, _)| item).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +100,12 @@ mod tests {
         let many = nearby(5000, 100_000, 200);
         assert_eq!(many[0], 5000);
         assert!(many.len() <= 220 && many.contains(&99_999), "{}", many.len());
+    }
+
+    #[test]
+    fn tries_what_is_likely_in_both_lists_before_what_is_likely_in_one() {
+        let lists = vec![vec!["1-1", "1-2", "1-3"], vec!["2-1", "2-2"], Vec::new(), vec!["4-1"]];
+        assert_eq!(nearest_first(lists), ["1-1", "1-2", "2-1", "1-3", "2-2", "4-1"]);
     }
 
     #[test]

@@ -3,19 +3,53 @@
 //!
 //! `ESKER_CHECK_SECONDS` (for each target) and `ESKER_CHECK_SEED` make it longer and different.
 
+// What is read of the command is a part of it, and some is of a feature of it.
+#![allow(dead_code, unexpected_cfgs)]
+
+#[path = "../../esker-cli/src/duration.rs"]
+mod duration;
+#[path = "../../esker-cli/src/failure.rs"]
+mod failure;
+#[path = "../../esker-cli/src/record.rs"]
+mod record;
+#[path = "../../esker-cli/src/round_trips.rs"]
+mod round_trips;
+#[path = "../../esker-cli/src/settings.rs"]
+mod settings;
+#[path = "../../esker-cli/src/text.rs"]
+mod text;
+
 use esker_check::fuzzed::{Target, corpus, targets};
 use esker_check::settings::Settings;
 use std::path::Path;
 
+/// Every file of `fuzz/fuzz_targets`.
+fn all() -> Vec<Target> {
+    targets().into_iter().chain([("line", round_trips::check as fn(&[u8]))]).collect()
+}
+
 /// On two processors at a time.
 #[test]
 fn each_odd_decoder_or_engine_takes_any_bytes() {
-    take_any_bytes(targets().into_iter().step_by(2));
+    take_any_bytes(all().into_iter().step_by(2));
 }
 
 #[test]
 fn each_even_decoder_or_engine_takes_any_bytes() {
-    take_any_bytes(targets().into_iter().skip(1).step_by(2));
+    take_any_bytes(all().into_iter().skip(1).step_by(2));
+}
+
+#[test]
+fn no_target_of_the_fuzzer_is_left_out() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    let mut there: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    there.sort();
+    let mut run: Vec<&str> = all().iter().map(|target| target.0).collect();
+    run.sort_unstable();
+    assert_eq!(there, run);
 }
 
 fn take_any_bytes(targets: impl Iterator<Item = Target>) {

@@ -59,7 +59,6 @@ const CRASHES: Reasons = &[
             "Transaction::pop_first",
             "Transaction::prefix",
             "Transaction::range",
-            "Transaction::rollback",
             "Watch::wait",
         ],
     ),

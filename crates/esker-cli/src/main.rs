@@ -30,6 +30,8 @@ mod progress;
 mod put;
 mod record;
 mod repair;
+#[cfg(test)]
+mod round_trips;
 mod scan;
 #[cfg(feature = "serve")]
 mod serve;

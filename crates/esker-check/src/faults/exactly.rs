@@ -14,18 +14,26 @@ use esker::env::fault::FaultEnv;
 use esker::env::mem::{CrashMode, MemEnv};
 use std::sync::Arc;
 
-/// The steps without a fault, which must succeed; the environment knows how many calls there were.
-pub fn undisturbed(steps: &[Step], options: &Options) -> Checked<FaultEnv> {
+/// An empty disk. Tables are mapped, as they are by default, or every read of one is a call.
+pub fn disk(mapped: bool) -> MemEnv {
     let memory = MemEnv::new();
+    if mapped {
+        memory.map_files();
+    }
+    memory
+}
+
+/// The steps on that disk without a fault, which must succeed; the environment knows how many calls
+/// there were.
+pub fn undisturbed(steps: &[Step], options: &Options, memory: MemEnv) -> Checked<FaultEnv> {
     let faulty = FaultEnv::new(Arc::new(memory.clone()));
     Program::new(Ground::new(options, faulty.clone()), memory, None).run(steps)?;
     Ok(faulty)
 }
 
-/// The steps with one fault at one call, by a program that goes on; then everything that the next
-/// one may find.
-pub fn run_exactly(steps: &[Step], options: &Options, fault: Fault, nth: u64) -> Checked<Program> {
-    let memory = MemEnv::new();
+/// The steps on that disk with one fault at one call, by a program that goes on; then everything
+/// that the next one may find.
+pub fn run_exactly(steps: &[Step], options: &Options, memory: MemEnv, (fault, nth): (Fault, u64)) -> Checked<Program> {
     let faulty = FaultEnv::new(Arc::new(memory.clone()));
     let armed = Armed::new(fault, nth, &faulty, &memory);
     let mut program = Program::new(Ground::new(options, faulty), memory.clone(), Some(armed));

@@ -1,6 +1,6 @@
 //! One failing call, or a full disk, in a run of any steps.
 
-use super::exactly::{run_exactly, undisturbed};
+use super::exactly::{disk, run_exactly, undisturbed};
 use super::fault::{Armed, Fault, FullDisk};
 use crate::Checked;
 use crate::powerloss::progress::Progress;
@@ -36,20 +36,24 @@ pub struct Course<'a> {
 impl Course<'_> {
     /// Whether every answer after the failure can be foretold: not where threads fail beside the
     /// steps. A program that goes on keeps no account of what is lost without log, nor of other
-    /// settings, nor of a database that is removed.
-    fn is_exact(self) -> bool {
+    /// settings, nor of a database that is removed, nor of what transactions meet.
+    pub(super) fn is_exact(self) -> bool {
         let is_hard = |step: &Step| {
-            step.durability() == Some(Durability::Unlogged) || step.is_alteration() || *step == Step::Destroy
+            step.durability() == Some(Durability::Unlogged)
+                || step.is_alteration()
+                || step.is_contended()
+                || *step == Step::Destroy
         };
         !self.threaded && !self.steps.iter().any(is_hard)
     }
 
-    /// The environment of a run without failure, which knows how many calls there were.
-    fn counted(self) -> Checked<FaultEnv> {
+    /// The environment of a run on that disk without failure, which knows how many calls there
+    /// were.
+    pub(super) fn counted(self, memory: MemEnv) -> Checked<FaultEnv> {
         if self.is_exact() {
-            return undisturbed(self.steps, self.options);
+            return undisturbed(self.steps, self.options, memory);
         }
-        let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+        let faulty = FaultEnv::new(Arc::new(memory));
         let ground = Ground::new(self.options, faulty.clone());
         run(self.steps, &ground, &mut Progress::default(), &mut |_| {})
             .map_err(|error| format!("the script fails by itself: {error}"))?;
@@ -58,7 +62,7 @@ impl Course<'_> {
 
     /// So many failing calls, and a full disk.
     pub fn some(self, calls: usize, random: &mut Random) -> Checked<Vec<Failing>> {
-        let counted = self.counted()?;
+        let counted = self.counted(disk(true))?;
         let mut some: Vec<Failing> = (0..calls).map(|_| some_call(&counted, random)).collect();
         some.push(Failing::FullDisk(FullDisk::some(self.steps.len(), random)));
         Ok(some)
@@ -68,7 +72,7 @@ impl Course<'_> {
     pub fn elsewhere(self, failing: Failing, most: u64) -> Checked<Vec<Failing>> {
         Ok(match failing {
             Failing::Call(fault, nth) => {
-                let calls = self.counted()?.calls(fault.class());
+                let calls = self.counted(disk(true))?.calls(fault.class());
                 crate::shrink::nearby(nth, calls, most).into_iter().map(|nth| Failing::Call(fault, nth)).collect()
             }
             Failing::FullDisk(disk) => disk.elsewhere(self.steps.len()).into_iter().map(Failing::FullDisk).collect(),
@@ -77,17 +81,24 @@ impl Course<'_> {
 
     /// Runs the steps with it; whether it happened.
     pub fn check(self, failing: Failing, examination: &Examination<'_>, random: &mut Random) -> Checked<bool> {
+        let memory = disk(true);
         let checked = if self.is_exact() {
-            run_exactly(self.steps, self.options, failing.fault(), failing.nth()).map(|program| program.hits() > 0)
+            let failing = (failing.fault(), failing.nth());
+            run_exactly(self.steps, self.options, memory, failing).map(|program| program.hits() > 0)
         } else {
-            self.stop_at_the_error(failing, examination, random)
+            self.stop_at_the_error(memory, failing, examination, random)
         };
         checked.map_err(|what| format!("{failing:?}: {what}"))
     }
 
     /// The program ends with the first error. The next one finds an allowed state.
-    fn stop_at_the_error(self, failing: Failing, examination: &Examination<'_>, random: &mut Random) -> Checked<bool> {
-        let memory = MemEnv::new();
+    pub(super) fn stop_at_the_error(
+        self,
+        memory: MemEnv,
+        failing: Failing,
+        examination: &Examination<'_>,
+        random: &mut Random,
+    ) -> Checked<bool> {
         let faulty = FaultEnv::new(Arc::new(memory.clone()));
         let armed = Armed::new(failing.fault(), failing.nth(), &faulty, &memory);
         let mut progress = Progress::default();

@@ -30,7 +30,7 @@ pub fn make<T>(
     match write() {
         Ok(made) => Ok(Some(made)),
         Err(Error::WriteStalled { .. }) => {
-            *progress = before;
+            progress.take_back(before);
             Ok(None)
         }
         Err(error) => Err(error),
@@ -70,6 +70,9 @@ pub fn ask(
     progress: &mut Progress,
 ) -> esker::Result<()> {
     let Ok((expected, written)) = progress.right(question) else { return Ok(()) };
+    if let Question::Key(write, _) = question {
+        progress.note_tried(std::slice::from_ref(write));
+    }
     let durability = question.durability(durability);
     let options = write_options(durability, progress);
     let attempt = |progress: &mut Progress| match &written {

@@ -1,6 +1,6 @@
 //! Random scripts over the whole interface, each from one seed.
 
-use super::script::{COUNTER, HOUR_MS, KEYSPACES, NOW_MS, SLOTS, Script, Step, first_settings};
+use super::script::{COUNTER, HOUR_MS, KEYSPACES, MOST_KEYS, NOW_MS, SLOTS, Script, Step, first_settings, usual_key};
 use super::session::OPTION_CHANGES;
 use crate::generator::Expected;
 use crate::model::{Change, Life, Operator, Ttl, Write};
@@ -45,11 +45,22 @@ pub fn generated(seed: u64, limits: Limits) -> Script {
     let mut cast: Vec<usize> = (0..KEYSPACES.len()).collect();
     random.shuffle(&mut cast);
     cast.truncate(random.between(1, 5));
-    let keys = (0..[6, 20, 60][random.below(3)]).map(|number| key(&mut random, number)).collect();
+    let keys = (0..[6, 20, MOST_KEYS][random.below(3)]).map(|number| key(&mut random, number)).collect();
     let sync_percent = [5, 20, 60][random.below(3)];
-    let settings = first_settings();
-    let mut maker =
-        Maker { random, limits, cast, keys, sync_percent, settings, now: NOW_MS, checkpoints: 0, next: None };
+    let mut maker = Maker {
+        random,
+        limits,
+        cast,
+        keys,
+        sync_percent,
+        settings: first_settings(),
+        now: NOW_MS,
+        checkpoints: 0,
+        // In a third of the scripts: after a failing call less can be foretold of those.
+        contended: (seed / 4).is_multiple_of(3),
+        open: [false; SLOTS],
+        next: None,
+    };
     let count = maker.random.between(4, limits.steps);
     let steps = (0..count).map(|_| maker.step()).collect();
     Script { name: format!("generated-{seed}"), steps }
@@ -60,7 +71,7 @@ fn key(random: &mut Random, number: usize) -> Vec<u8> {
         0 => random.bytes(number % 3),
         1 => [&[b'l'; 40][..], &[number as u8]].concat(),
         2 => (number as u64).to_be_bytes().to_vec(),
-        _ => format!("key-{number:03}").into_bytes(),
+        _ => usual_key(number),
     }
 }
 
@@ -74,14 +85,26 @@ struct Maker {
     settings: Vec<(Operator, Ttl)>,
     now: u64,
     checkpoints: usize,
+    /// Whether others write while transactions are open.
+    contended: bool,
+    /// Whether a transaction is held open under each number.
+    open: [bool; SLOTS],
     /// The step that is to come next.
     next: Option<Step>,
 }
 
 impl Maker {
     fn step(&mut self) -> Step {
-        if let Some(next) = self.next.take() {
-            return next;
+        let step = self.next.take().unwrap_or_else(|| self.some_step());
+        if step.opens() || step.is_alteration() {
+            self.open = [false; SLOTS];
+        }
+        step
+    }
+
+    fn some_step(&mut self) -> Step {
+        if self.contended && self.random.percent(20) {
+            return self.held_transaction();
         }
         if self.limits.alterations && self.random.percent(12) {
             return self.alteration();
@@ -201,10 +224,32 @@ impl Maker {
     }
 
     fn transaction(&mut self) -> Step {
-        let count = self.random.between(0, 6);
-        let writes: Vec<Write> = (0..count).map(|_| self.write()).collect();
+        let writes = self.transaction_writes();
         let durability = self.durability(&writes);
-        Step::Transaction(writes, durability)
+        match self.random.below(8) {
+            0 => Step::Abandon(writes),
+            1..=3 if self.contended => Step::Contend(writes),
+            _ => Step::Transaction(writes, durability),
+        }
+    }
+
+    fn transaction_writes(&mut self) -> Vec<Write> {
+        let count = self.random.between(0, 6);
+        (0..count).map(|_| self.write()).collect()
+    }
+
+    /// Begins a transaction that is held open, or ends one: soon, so that some meet nobody.
+    fn held_transaction(&mut self) -> Step {
+        let held = self.open.iter().position(|&open| open).filter(|_| self.random.percent(60));
+        let slot = held.unwrap_or_else(|| self.random.below(SLOTS));
+        self.open[slot] = !self.open[slot];
+        if self.open[slot] {
+            return Step::Begin(slot, self.transaction_writes());
+        }
+        match self.random.below(4) {
+            0 => Step::Rollback(slot),
+            _ => Step::Commit(slot, [Durability::Async, Durability::Sync][self.random.below(2)]),
+        }
     }
 
     fn single(&mut self) -> Step {
@@ -375,6 +420,9 @@ pub fn simpler(step: &Step) -> Vec<Step> {
         Step::Transaction(writes, durability) => {
             parts(writes).into_iter().map(|part| Step::Batch(part, *durability)).collect()
         }
+        Step::Abandon(writes) => parts(writes).into_iter().map(Step::Abandon).collect(),
+        Step::Contend(writes) => parts(writes).into_iter().map(Step::Contend).collect(),
+        Step::Begin(slot, writes) => parts(writes).into_iter().map(|part| Step::Begin(*slot, part)).collect(),
         Step::Single(write, durability) => {
             simpler_write(write).into_iter().map(|simpler| Step::Single(simpler, *durability)).collect()
         }
@@ -397,13 +445,139 @@ pub fn simpler(step: &Step) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::powerloss::option_variants;
+    use crate::powerloss::progress::Progress;
+    use crate::powerloss::session::{Ground, Session, run};
+    use crate::simulated::MEMORY_PATH;
+    use esker::Options;
+    use esker::env::Env;
+    use esker::env::mem::MemEnv;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    /// The limits as the campaign chooses them.
+    fn limits_of(seed: u64) -> Limits {
+        Limits { unlogged: seed.is_multiple_of(2), ..Limits::USUAL }
+    }
 
     #[test]
     fn transactions_merge_what_expires() {
         let merges = |write: &Write| matches!((&write.change, write.life), (Change::Merge(_), Life::For(_)));
+        let has_merges = |step: &Step| match step {
+            Step::Transaction(writes, _) | Step::Abandon(writes) | Step::Contend(writes) | Step::Begin(_, writes) => {
+                writes.iter().any(merges)
+            }
+            _ => false,
+        };
         let steps = (0..500).flat_map(|seed| generated(seed, Limits::USUAL).steps);
-        let found =
-            steps.filter(|step| matches!(step, Step::Transaction(writes, _) if writes.iter().any(merges))).count();
+        let found = steps.filter(has_merges).count();
         assert!(found > 20, "{found}");
+    }
+
+    /// The name of a kind of step, and how many there must be of it in 300 scripts: about a third
+    /// of those that are to be expected. A new kind has to be named here.
+    fn kind(step: &Step) -> (&'static str, usize) {
+        match step {
+            Step::Batch(..) => ("batch", 400),
+            Step::Transaction(..) => ("transaction", 60),
+            Step::Abandon(_) => ("abandoned transaction", 10),
+            Step::Contend(_) => ("conflicting transaction", 8),
+            Step::Begin(..) => ("begin of a transaction", 40),
+            Step::Commit(..) => ("commit of a held transaction", 25),
+            Step::Rollback(_) => ("rollback of a held transaction", 8),
+            Step::Single(..) => ("single write", 100),
+            Step::Typed(..) => ("typed write", 25),
+            Step::Ask(..) => ("conditional write", 80),
+            Step::PopFirst(_) => ("pop_first", 12),
+            Step::Ingest(..) => ("load", 50),
+            Step::Create(_) => ("create", 10),
+            Step::DropKeyspace(_) => ("drop", 25),
+            Step::Rename(_) => ("rename", 35),
+            Step::Operator(..) => ("other operator", 35),
+            Step::Ttl(..) => ("other lives", 8),
+            Step::Sync => ("sync", 20),
+            Step::Flush => ("flush", 100),
+            Step::Compact => ("compact", 40),
+            Step::CompactRange(..) => ("compact_range", 35),
+            Step::WaitIdle => ("wait_idle", 25),
+            Step::Clock(_) => ("clock", 60),
+            Step::Hold(..) => ("hold", 50),
+            Step::Look(..) => ("look", 80),
+            Step::Compare => ("compare", 25),
+            Step::ReadBeside => ("read beside", 25),
+            Step::Reopen => ("reopen", 25),
+            Step::ReopenWith(_) => ("other options", 12),
+            Step::DropAndReopen => ("drop and reopen", 40),
+            Step::Repair => ("repair", 12),
+            Step::Destroy => ("destroy", 3),
+            Step::Checkpoint(..) => ("checkpoint", 8),
+        }
+    }
+
+    /// How many kinds [`kind`] knows: one that never comes up is in no count.
+    const KINDS: usize = 33;
+
+    #[test]
+    fn every_kind_of_step_comes_up() {
+        let mut counts: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+        for step in (0..300).flat_map(|seed| generated(seed, limits_of(seed)).steps) {
+            *counts.entry(kind(&step)).or_default() += 1;
+        }
+        println!("{counts:?}");
+        let rare: Vec<_> = counts.iter().filter(|((_, least), count)| *count < least).collect();
+        assert!(rare.is_empty(), "{rare:?} of {counts:?}");
+        assert_eq!(counts.len(), KINDS, "{counts:?}");
+    }
+
+    /// The steps of transactions come in pairs, and each must do without the other.
+    #[test]
+    fn a_script_without_any_one_of_its_steps_is_a_script() {
+        let (_, options) = option_variants().swap_remove(0);
+        let passes = |seed: u64, steps: &[Step]| {
+            let outcome = run(steps, &Ground::new(&options, MemEnv::new()), &mut Progress::default(), &mut |_| {});
+            outcome.unwrap_or_else(|error| panic!("seed {seed}: {error}; {steps:?}"));
+        };
+        let mut left_out = 0;
+        for seed in (0..60_u64).filter(|&seed| (seed / 4).is_multiple_of(3)) {
+            let Script { steps, .. } = generated(seed, limits_of(seed));
+            passes(seed, &steps);
+            for index in (0..steps.len()).filter(|&index| steps[index].is_contended()) {
+                passes(seed, &[&steps[..index], &steps[index + 1..]].concat());
+                left_out += 1;
+            }
+        }
+        assert!(left_out >= 20, "{left_out}");
+    }
+
+    fn blob_files(env: &MemEnv) -> BTreeSet<String> {
+        let names = env.list(Path::new(MEMORY_PATH)).unwrap();
+        names.into_iter().filter(|name| name.ends_with(".blob")).collect()
+    }
+
+    /// How many blob files go while a script runs that drops nothing and is never reopened: all of
+    /// those are collected.
+    fn collected(seed: u64, options: &Options) -> usize {
+        let limits = Limits { repair: false, drops: false, alterations: false, ..limits_of(seed) };
+        let env = MemEnv::new();
+        let mut progress = Progress::default();
+        let mut session = Session::open(&Ground::new(options, env.clone()), &mut progress).unwrap();
+        let mut gone = 0;
+        for step in generated(seed, limits).steps.iter().filter(|step| !step.opens()) {
+            let before = blob_files(&env);
+            let performed = session.perform(step, &mut progress);
+            performed.unwrap_or_else(|error| panic!("seed {seed}, {step:?}: {error}"));
+            gone += before.difference(&blob_files(&env)).count();
+        }
+        session.close().unwrap();
+        gone
+    }
+
+    #[test]
+    fn blob_files_are_collected_while_scripts_run() {
+        let variants = option_variants();
+        let (_, options) = variants.iter().find(|(name, _)| *name == "large-values").unwrap();
+        let counts: Vec<usize> = (0..100).map(|seed| collected(seed, options)).collect();
+        println!("{counts:?}");
+        assert!(counts.iter().sum::<usize>() >= 1, "{counts:?}");
     }
 }

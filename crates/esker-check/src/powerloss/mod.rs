@@ -14,6 +14,7 @@ pub mod script;
 pub mod session;
 pub mod standing;
 pub mod survey;
+mod sweep;
 mod written;
 
 use crate::Checked;
@@ -30,6 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use survey::survey;
+pub(crate) use sweep::Sweep;
 pub use written::{add, aftermath, damaged_lives, more_scripts, put, scripts, second_lives, sequences};
 
 /// What dies.
@@ -88,7 +90,7 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
 }
 
 /// A number for a script, from its name alone: the same whatever other scripts run.
-fn number_of(name: &str) -> u64 {
+pub(crate) fn number_of(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
@@ -156,19 +158,22 @@ impl PowerLoss {
 
     /// Every mutating call of every written script.
     pub fn every_call(&self) -> Checked<Totals> {
-        let scripts = self.chosen(scripts());
+        let scripts = self.chosen(scripts().into_iter().chain(more_scripts()).collect());
         let variants = option_variants();
-        let mut points = Vec::new();
+        let mut sweep = Sweep::new();
         for (script, Script { name, steps }) in scripts.iter().enumerate() {
             for (variant, (variant_name, options)) in variants.iter().enumerate() {
                 let env = MemEnv::new();
                 let mut progress = Progress::default();
                 run(steps, &Ground::new(options, env.clone()), &mut progress, &mut |_| {})
                     .map_err(|error| format!("script {name} fails by itself under {variant_name}: {error}"))?;
-                points.extend((0..=env.mutations()).map(|calls| Point { script, variant, calls: Some(calls) }));
+                let mut random = Random::derived(self.settings.seed, &[number_of(name), number_of(variant_name)]);
+                // Behind the last call the script is over.
+                sweep.add(env.mutations() + 1, &mut random, |calls| Point { script, variant, calls: Some(calls) });
             }
         }
-        self.work(&scripts, &variants, points)
+        let points = sweep.shuffled(&mut Random::derived(self.settings.seed, &[0]));
+        self.work(&scripts, &variants, &points)
     }
 
     /// All sequences of that many steps: after every step, and at as many random calls.
@@ -184,16 +189,16 @@ impl PowerLoss {
             // which is cheap.
             points.extend((0..2).map(|_| Point { script, variant, calls: Some(random.below(60) as u64) }));
         }
-        self.work(&scripts, &variants, points)
+        // Shuffled, so that a run that ends early has still seen a bit of everything.
+        Random::derived(self.settings.seed, &[0]).shuffle(&mut points);
+        self.work(&scripts, &variants, &points)
     }
 
     fn chosen(&self, scripts: Vec<Script>) -> Vec<Script> {
         scripts.into_iter().filter(|script| script.name.contains(&self.only)).collect()
     }
 
-    fn work(&self, scripts: &[Script], variants: &[(&str, Options)], mut points: Vec<Point>) -> Checked<Totals> {
-        // Shuffled, so that a run that ends early has still seen a bit of everything.
-        Random::derived(self.settings.seed, &[0]).shuffle(&mut points);
+    fn work(&self, scripts: &[Script], variants: &[(&str, Options)], points: &[Point]) -> Checked<Totals> {
         let totals = Totals::default();
         totals.points_due.store(points.len() as u64, Ordering::Relaxed);
         let next = AtomicUsize::new(0);

@@ -1,12 +1,12 @@
 //! The operations requested and acknowledged so far: which contents a database may hold.
 
-use super::script::{COUNTER, KEYSPACES, NAMES, NOW_MS, dropping, empty_model, model_with};
+use super::script::{COUNTER, KEYSPACES, MOST_KEYS, NAMES, NOW_MS, dropping, empty_model, model_with, usual_key};
 use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use crate::Checked;
 use crate::asked::{Question, Right};
 use crate::feed::{self, FeedReader};
 use crate::generator::Expected;
-use crate::model::{Journal, Model, Operator, Told, Ttl, Write};
+use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, difference, model_state, shown};
 use esker::Db;
 use std::collections::BTreeSet;
@@ -18,6 +18,17 @@ struct Commit {
     logged: bool,
     now: u64,
     settings: Vec<(Operator, Ttl)>,
+}
+
+/// Whether others have written where a transaction has read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// They have not.
+    None,
+    /// They have changed an expiry there, which writes nothing where there is no value.
+    Possible,
+    /// They have.
+    Certain,
 }
 
 /// What a recovered database consists of.
@@ -71,6 +82,11 @@ pub struct Progress {
     pub damaged: bool,
     /// Whether the database may have been removed in part.
     pub destroying: bool,
+    /// Keys that some write was to change, whatever became of it, and of the database.
+    tried: BTreeSet<Place>,
+    /// Whether the contents are what was noted here. A program that goes on after failures notes
+    /// each step by itself.
+    contents_are_known: bool,
     /// Checkpoints that returned success, and the number of commits in each.
     pub checkpoints: Vec<(usize, usize)>,
     /// Those of databases that were removed since, and what is in each.
@@ -103,17 +119,36 @@ impl Default for Progress {
             flushed: 0,
             damaged: false,
             destroying: false,
+            tried: BTreeSet::new(),
+            contents_are_known: true,
             checkpoints: Vec::new(),
             former_checkpoints: Vec::new(),
         }
     }
 }
 
+/// Keys that most likely no write was to change, a few of each keyspace: next to one that some
+/// write was to change, behind all of those, and one that scripts choose as any other.
+fn strangers(keyspace: usize, tried: &BTreeSet<Place>, turn: usize) -> Vec<Place> {
+    let own = tried.range((keyspace, Vec::new())..(keyspace + 1, Vec::new()));
+    let own: Vec<&[u8]> = own.map(|(_, key)| key.as_slice()).collect();
+    let mut keys = Vec::new();
+    if let (Some(key), Some(last)) = (own.get(turn % own.len().max(1)), own.last()) {
+        keys.push([*key, &[0]].concat());
+        keys.push(key[..key.len().saturating_sub(1)].to_vec());
+        keys.push([*last, &[u8::MAX]].concat());
+    }
+    let mut usual = (0..MOST_KEYS).map(|number| usual_key((turn + number) % MOST_KEYS));
+    keys.extend(usual.find(|key| !own.contains(&key.as_slice())));
+    keys.into_iter().map(|key| (keyspace, key)).collect()
+}
+
 impl Progress {
     /// A database of which nothing is known but the time and whether it has to be repaired; its
     /// commits are numbered from `base` on.
     pub fn unknown(base: u64, now: u64, damaged: bool) -> Progress {
-        Progress { model: with_journal(empty_model(now)), base, now, damaged, ..Progress::default() }
+        let model = with_journal(empty_model(now));
+        Progress { model, base, now, damaged, contents_are_known: false, ..Progress::default() }
     }
 
     /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to,
@@ -164,6 +199,8 @@ impl Progress {
             flushed: if all_durable { count } else { self.flushed.min(count) },
             damaged: self.damaged,
             destroying: self.destroying,
+            tried: self.tried.clone(),
+            contents_are_known: true,
             checkpoints: Vec::new(),
             former_checkpoints: Vec::new(),
         }
@@ -176,7 +213,9 @@ impl Progress {
         let mut former_checkpoints = std::mem::take(&mut self.former_checkpoints);
         former_checkpoints.extend(all.into_iter().map(|(number, count)| (number, self.states[count].clone())));
         let base = self.base + self.attempted() as u64;
-        *self = Progress { former_checkpoints, ..Progress::unknown(base, self.now, false) };
+        let tried = std::mem::take(&mut self.tried);
+        let anew = Progress::unknown(base, self.now, false);
+        *self = Progress { former_checkpoints, tried, contents_are_known: true, ..anew };
     }
 
     /// How many commits were attempted.
@@ -206,8 +245,47 @@ impl Progress {
         writes.iter().filter(|write| !self.model.refuses(write)).cloned().collect()
     }
 
+    /// The contents as a reader sees them that begins now, where they are known.
+    pub fn view(&self) -> Option<Model> {
+        self.contents_are_known.then(|| self.model.copy_at(self.model.present()))
+    }
+
+    /// Whether a write can change any key at all: a range may hold none.
+    pub fn has_keys(&self, write: &Write) -> bool {
+        self.model.order(write.keyspace).meets(&write.touched(), &write.touched())
+    }
+
+    /// Whether the commits behind the first `since` are to keys or ranges of these writes.
+    pub fn interference(&self, since: usize, own: &[Write]) -> Interference {
+        let meets = |other: &Write, write: &Write| {
+            let order = self.model.order(write.keyspace);
+            other.keyspace == write.keyspace && order.meets(&write.touched(), &other.touched())
+        };
+        let others = self.commits[since..].iter().flat_map(|commit| &commit.writes);
+        let met: Vec<&Write> = others.filter(|&other| own.iter().any(|write| meets(other, write))).collect();
+        match met.iter().any(|other| other.change != Change::Expire) {
+            true => Interference::Certain,
+            false if met.is_empty() => Interference::None,
+            false => Interference::Possible,
+        }
+    }
+
+    /// Notes that these writes are tried, in whatever way.
+    pub fn note_tried(&mut self, writes: &[Write]) {
+        let single = writes.iter().filter(|write| !write.change.is_range());
+        self.tried.extend(single.map(|write| (write.keyspace, write.key.clone())));
+    }
+
+    /// Goes back to what was noted before a commit that was refused, but for the keys that it tried
+    /// to change.
+    pub fn take_back(&mut self, before: Progress) {
+        let tried = std::mem::take(&mut self.tried);
+        *self = Progress { tried, ..before };
+    }
+
     /// Notes a commit before it is attempted.
     pub fn attempt(&mut self, writes: &[Write], durability: Durability) {
+        self.note_tried(writes);
         let settings = (0..NAMES.len()).map(|keyspace| self.model.settings(keyspace)).collect();
         let at = self.model.commit(writes);
         self.states.push(model_state(&self.model, at));
@@ -423,9 +501,12 @@ impl Progress {
         }
     }
 
-    /// Every key that any of the states holds.
+    /// The keys to look up, which are there or not as a state says: every one that any of the
+    /// states holds or some write was to change, and a few that none was.
     pub fn places(&self) -> BTreeSet<Place> {
-        self.states.iter().flat_map(|state| state.keys().cloned()).collect()
+        let held = self.states.iter().flat_map(|state| state.keys().cloned());
+        let strange = (0..NAMES.len()).flat_map(|keyspace| strangers(keyspace, &self.tried, self.attempted()));
+        held.chain(self.tried.iter().cloned()).chain(strange).collect()
     }
 
     /// The number of commits that a state holds, if it is one of those allowed.
@@ -480,5 +561,70 @@ impl Progress {
             allowed.iter_mut().zip(&right).for_each(|(allowed, right)| *allowed &= right);
         }
         allowed.iter().rposition(|allowed| *allowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Bound;
+
+    fn put(key: &str) -> Write {
+        Write::new(2, key, Change::Put(b"value".to_vec()))
+    }
+
+    #[test]
+    fn keys_that_no_state_holds_are_looked_up() {
+        let mut progress = Progress::default();
+        progress.attempt(&[put("gone at once"), Write::new(2, "gone at once", Change::Delete)], Durability::Async);
+        let before = progress.clone();
+        progress.attempt(&[put("refused")], Durability::Async);
+        progress.take_back(before);
+        progress.note_tried(&[put("rolled back")]);
+        let recovered = progress.recovered(&progress.supposed(0), State::new(), true);
+        progress.restart();
+        for (what, progress) in [("recovered", recovered), ("removed and made again", progress)] {
+            assert!(progress.states.iter().all(State::is_empty), "{what}");
+            for key in ["gone at once", "refused", "rolled back"] {
+                let place: Place = (2, key.as_bytes().to_vec());
+                assert!(progress.places().contains(&place), "{what}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_keys_that_no_write_touched_are_looked_up_in_each_keyspace() {
+        let mut progress = Progress::default();
+        for number in 0..MOST_KEYS {
+            progress.attempt(&[Write::new(2, usual_key(number), Change::Put(Vec::new()))], Durability::Async);
+            let strange: Vec<Place> =
+                progress.places().into_iter().filter(|place| !progress.tried.contains(place)).collect();
+            for keyspace in 0..NAMES.len() {
+                let count = strange.iter().filter(|place| place.0 == keyspace).count();
+                assert!((1..=4).contains(&count), "{count} in keyspace {keyspace}");
+            }
+            let tried = || progress.tried.iter().map(|(_, key)| key.as_slice());
+            let own = || strange.iter().filter(|place| place.0 == 2).map(|(_, key)| key.as_slice());
+            let is_longer = |key: &[u8]| tried().any(|tried| key.strip_suffix(&[0]) == Some(tried));
+            let is_shorter = |key: &[u8]| tried().any(|tried| tried.split_last().is_some_and(|(_, rest)| rest == key));
+            assert!(own().any(is_longer), "a zero byte behind a key");
+            assert!(own().any(is_shorter), "a key without its last byte");
+        }
+    }
+
+    #[test]
+    fn writes_to_the_same_key_interfere_and_no_others_do() {
+        let mut progress = Progress::default();
+        let own = [put("a"), Write::delete_range(1, Bound::Unbounded, Bound::Unbounded)];
+        progress.attempt(&own, Durability::Async);
+        let since = progress.attempted();
+        progress.attempt(&[put("b"), Write::new(3, "a", Change::Delete)], Durability::Async);
+        assert_eq!(progress.interference(since, &own), Interference::None);
+        progress.attempt(&[Write::new(2, "a", Change::Expire)], Durability::Async);
+        assert_eq!(progress.interference(since, &own), Interference::Possible);
+        let here = progress.attempted();
+        progress.attempt(&[Write::new(1, "any", Change::Delete)], Durability::Async);
+        assert_eq!(progress.interference(here, &own), Interference::Certain, "within the range");
+        assert_eq!(progress.interference(progress.attempted(), &own), Interference::None, "nothing since");
     }
 }

@@ -103,6 +103,18 @@ pub enum Step {
     Batch(Vec<Write>, Durability),
     /// A transaction that reads what it writes, with the commit counter.
     Transaction(Vec<Write>, Durability),
+    /// A transaction that is rolled back or dropped.
+    Abandon(Vec<Write>),
+    /// A transaction that meets a single write by others to a key of its own, and so must not
+    /// commit; an abandoned one if it has no such key.
+    Contend(Vec<Write>),
+    /// Begins a transaction without the commit counter, which is held open under that number, and
+    /// drops the one that was held there.
+    Begin(usize, Vec<Write>),
+    /// Commits the transaction under that number, if there is one.
+    Commit(usize, Durability),
+    /// Rolls it back, if there is one.
+    Rollback(usize),
     /// A single write, without.
     Single(Write, Durability),
     /// The same through a typed handle.
@@ -163,6 +175,11 @@ impl Step {
         matches!(self, Step::Rename(_) | Step::Operator(..) | Step::Ttl(..))
     }
 
+    /// Whether others may write while a transaction of it is open.
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Step::Contend(_) | Step::Begin(..) | Step::Commit(..) | Step::Rollback(_))
+    }
+
     /// Whether it opens the database anew.
     pub fn opens(&self) -> bool {
         matches!(self, Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy)
@@ -173,6 +190,7 @@ impl Step {
         match self {
             Step::Batch(_, how)
             | Step::Transaction(_, how)
+            | Step::Commit(_, how)
             | Step::Single(_, how)
             | Step::Typed(_, how)
             | Step::Ask(_, _, how) => Some(*how),
@@ -181,8 +199,22 @@ impl Step {
     }
 }
 
-/// How many snapshots and iterators are held at a time.
+/// How many snapshots and iterators are held at a time, and how many transactions.
 pub const SLOTS: usize = 3;
+
+/// How many keys a generated script chooses from at most.
+pub const MOST_KEYS: usize = 60;
+
+/// The usual key of that number.
+pub fn usual_key(number: usize) -> Vec<u8> {
+    format!("key-{number:03}").into_bytes()
+}
+
+/// The write of others that a transaction with these writes meets: one of its own, outside it.
+pub fn contended(writes: &[Write]) -> Option<&Write> {
+    // A change of an expiry writes nothing where there is no value.
+    writes.iter().find(|write| !write.change.is_range() && write.change != Change::Expire)
+}
 
 /// A name and the steps.
 #[derive(Clone, Debug)]

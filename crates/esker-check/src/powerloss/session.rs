@@ -1,5 +1,8 @@
 //! An open database that performs steps, and the run of a whole script.
 
+mod open_transaction;
+mod transacting;
+
 use super::asking::{ask, make, write_options, write_single, wrong};
 use super::progress::Progress;
 use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, loaded, options_of};
@@ -7,19 +10,20 @@ use super::standing::{Setting, name_of};
 use super::survey::survey;
 use crate::asked::Question;
 use crate::feed::FeedReader;
-use crate::model::{Change, Life, Operator, Write};
+use crate::model::{Operator, Write};
 use crate::operators::supply;
 use crate::orders::order_of;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, existing_keyspaces, lives, read_gets, read_state, shown, snapshot_values, time,
+    Durability, Place, difference, existing_keyspaces, lives, read_gets, read_state, shown, snapshot_values,
     write_batch,
 };
 use esker::env::Env;
 use esker::{
     Changes, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock, Options, ReadMode,
-    Snapshot, Transaction, WalMode,
+    Snapshot, WalMode,
 };
+use open_transaction::Open;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -111,6 +115,7 @@ pub struct Session {
     clock: Arc<ManualClock>,
     keyspaces: [Option<Keyspace>; KEYSPACES.len()],
     held: [Option<Holding>; SLOTS],
+    open: [Option<Open>; SLOTS],
     reading: Option<Reading>,
     following: Option<Following>,
 }
@@ -140,8 +145,8 @@ impl Session {
             progress.standing.note_repaired();
         }
         let db = with_operators(Db::open(MEMORY_PATH, options.clone())?)?;
-        let (keyspaces, held) = Default::default();
-        Ok(Session { db, options, clock, keyspaces, held, reading: None, following: None })
+        let (keyspaces, held, open) = Default::default();
+        Ok(Session { db, options, clock, keyspaces, held, open, reading: None, following: None })
     }
 
     /// The database.
@@ -151,7 +156,7 @@ impl Session {
 
     /// Closes it.
     pub fn close(self) -> esker::Result<()> {
-        drop((self.keyspaces, self.held, self.reading, self.following));
+        drop((self.keyspaces, self.held, self.open, self.reading, self.following));
         self.db.close()
     }
 
@@ -191,7 +196,8 @@ impl Session {
                     progress.acknowledge(*durability);
                 }
             }
-            Step::Transaction(writes, durability) => return self.transact(writes, *durability, progress),
+            Step::Transaction(..) | Step::Abandon(_) => return self.transact(step, progress),
+            _ if step.is_contended() => return self.transact(step, progress),
             Step::Single(write, durability) | Step::Typed(write, durability) => {
                 if !progress.allowed(std::slice::from_ref(write)).is_empty() {
                     let keyspace = self.keyspace(write.keyspace, progress)?;
@@ -224,6 +230,7 @@ impl Session {
                 progress.note_renewed();
                 progress.standing.note_dropped(*index);
                 self.keyspaces[*index] = None;
+                self.open.iter_mut().flatten().for_each(|open| open.note_dropped(*index));
             }
             Step::Clock(milliseconds) => {
                 progress.tick(*milliseconds);
@@ -231,36 +238,6 @@ impl Session {
             }
             Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy => {}
             _ => return self.maintain(step, progress),
-        }
-        Ok(())
-    }
-
-    fn transact(&mut self, writes: &[Write], durability: Durability, progress: &mut Progress) -> esker::Result<()> {
-        let writes = [&progress.allowed(writes)[..], &[count(progress.next_number())]].concat();
-        let (keyspaces, placed) = self.placed(&writes, progress)?;
-        let options = write_options(durability, progress);
-        // Every other one by the call that commits by itself.
-        let by_itself = progress.next_number().is_multiple_of(2);
-        let fill = |transaction: &mut Transaction| {
-            for write in &placed {
-                let keyspace = &keyspaces[write.keyspace];
-                if !write.change.is_range() {
-                    transaction.get(keyspace, &write.key)?;
-                }
-                add_to(transaction, keyspace, write)?;
-            }
-            Ok::<(), Error>(())
-        };
-        let attempt = |progress: &mut Progress| progress.attempt_transaction(&writes, durability);
-        let made = if by_itself {
-            make(progress, attempt, || self.db.transact_with(1, &options, fill))?
-        } else {
-            let mut transaction = self.db.transaction();
-            fill(&mut transaction)?;
-            make(progress, attempt, || transaction.commit_with(&options))?
-        };
-        if made.is_some() {
-            progress.acknowledge(durability);
         }
         Ok(())
     }
@@ -319,6 +296,8 @@ impl Session {
         if next == now {
             return Ok(());
         }
+        // What they have merged is combined by the operator of the commit, and was read by another.
+        self.open = Default::default();
         let before = progress.attempt_alteration(index, next);
         let outcome = match supply(next.operator).filter(|_| next.operator != now.operator) {
             Some(operator) => keyspace.set_shared_merge_operator(operator),
@@ -428,27 +407,6 @@ impl Holding {
             }
         }
         Ok(())
-    }
-}
-
-fn add_to(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> esker::Result<()> {
-    let key = &write.key;
-    match (&write.change, write.life) {
-        (Change::Put(value), Life::For(life)) => {
-            transaction.put_with_ttl(keyspace, key, value, std::time::Duration::from_millis(life))
-        }
-        (Change::Put(value), Life::Until(at)) => transaction.put_until(keyspace, key, value, time(at)),
-        (Change::Put(value), _) => transaction.put(keyspace, key, value),
-        (Change::Delete, _) => transaction.delete(keyspace, key),
-        (Change::Merge(operand), Life::For(life)) => {
-            transaction.merge_with_ttl(keyspace, key, operand, std::time::Duration::from_millis(life))
-        }
-        (Change::Merge(operand), _) => transaction.merge(keyspace, key, operand),
-        (Change::Expire, Life::For(life)) => transaction.touch(keyspace, key, std::time::Duration::from_millis(life)),
-        (Change::Expire, Life::Until(at)) => transaction.expire_at(keyspace, key, time(at)),
-        (Change::Expire, _) => transaction.persist(keyspace, key),
-        (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
-        (Change::DeletePrefix(prefix), _) => transaction.delete_prefix(keyspace, prefix),
     }
 }
 

@@ -42,7 +42,10 @@ const XFS: Kind = Kind {
     is_overlaid: false,
 };
 
-/// All that are tried.
+/// One whose files may share blocks. Not among those that are cut off.
+pub(super) const SHARING: Kind = Kind { name: "reflink", arguments: &["-q", "-f", "-m", "reflink=1"], ..XFS };
+
+/// All that are cut off.
 pub(super) const KINDS: [Kind; 8] = [
     EXT4,
     Kind { name: "ext4-writeback", options: "loop,data=writeback", ..EXT4 },

@@ -5,13 +5,15 @@
 //! journal, which is what a power failure leaves; then it is mounted again and the database opened.
 //! It must hold the first n commits, n at least the last one that was promised to survive, and
 //! every acknowledged checkpoint its own. The same process goes on with it. Before that the
-//! environment is tried alone (`device_error.rs`, `syncs.rs`).
+//! environment is tried alone (`device_error.rs`, `syncs.rs`). In the end a disk is filled whose
+//! blocks two databases share (`shared_blocks.rs`).
 //!
 //! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a
 //! file system in memory, so that nothing is left mounted however the campaign ends.
 
 mod device_error;
 mod filesystem;
+mod shared_blocks;
 mod shutdown;
 mod syncs;
 mod workload;
@@ -96,6 +98,12 @@ pub fn obstacle() -> Option<String> {
     command("unshare", &["--mount", "true"]).err().map(|what| format!("needs mount namespaces: {what}"))
 }
 
+/// Whether nothing may keep it from filling a disk of shared blocks, which is a part of it if its
+/// name contains `only`.
+pub fn must_run(only: &str) -> bool {
+    shared_blocks::NAME.contains(only) && shared_blocks::is_due()
+}
+
 /// Replaces this process by one with a mount namespace of its own, and returns only if that fails.
 pub fn enter_namespace(arguments: &[String]) -> String {
     let Ok(program) = std::env::current_exe() else { return "the own program is not known".to_string() };
@@ -107,6 +115,12 @@ pub fn enter_namespace(arguments: &[String]) -> String {
 /// The writing process.
 pub fn write(path: &Path, seed: u64, cuts: u64) -> Checked<()> {
     workload::write(path, Life { seed, cuts })
+}
+
+/// The process that fills a disk of shared blocks. The directory is on it, and otherwise empty.
+pub fn fill_shared(directory: &Path, seed: u64) -> Checked<()> {
+    println!("{}", shared_blocks::child(directory, seed)?);
+    Ok(())
 }
 
 /// What the parent knows of a database.
@@ -158,22 +172,38 @@ impl Moment {
 }
 
 impl RealDisk {
-    /// Cuts off each file system in turn; each has its share of the time. The caller has a mount
-    /// namespace of its own.
-    pub fn run(&self, tell: &mut dyn FnMut(&str, Totals)) -> Checked<()> {
+    /// Cuts off each file system in turn; each has its share of the time. Then fills the disk of
+    /// shared blocks. The caller has a mount namespace of its own.
+    pub fn run(&self, tell: &mut dyn FnMut(&str, &str)) -> Checked<()> {
         let chosen = |kind: &&Kind| kind.name.contains(&self.only) && kind.is_installed();
         let kinds: Vec<&Kind> = KINDS.iter().filter(chosen).collect();
         let failed = |error: std::io::Error| format!("no scratch directory: {error}");
         let scratch = ScratchDirectory::new(&self.directory, "realdisk").map_err(failed)?;
         command("mount", &["-t", "tmpfs", "esker-check", text(scratch.path())?])?;
-        let outcome = kinds.iter().try_for_each(|kind| {
+        let outcome: Checked<()> = kinds.iter().try_for_each(|kind| {
             let share = self.settings.budget / kinds.len() as u32;
-            tell(kind.name, self.run_on(**kind, scratch.path(), share)?);
+            tell(kind.name, &format!("{:?}", self.run_on(**kind, scratch.path(), share)?));
             Ok(())
         });
+        let outcome = outcome.and_then(|()| self.run_on_shared_blocks(scratch.path(), tell));
         // It ends with the namespace anyway.
         let _ = command("umount", &["--lazy", text(scratch.path())?]);
         outcome
+    }
+
+    fn run_on_shared_blocks(&self, scratch: &Path, tell: &mut dyn FnMut(&str, &str)) -> Checked<()> {
+        let name = shared_blocks::NAME;
+        if !name.contains(&self.only) {
+            return Ok(());
+        }
+        let failed = |what: String| format!("{name}: {what}\n{}", self.again(name));
+        tell(name, &shared_blocks::run(&self.program, scratch, self.settings.seed).map_err(failed)?);
+        Ok(())
+    }
+
+    /// What is to be run to see a failure again.
+    fn again(&self, name: &str) -> String {
+        format!("run again with: esker-check realdisk --seed {} --only {name}", self.settings.seed)
     }
 
     fn run_on(&self, kind: Kind, scratch: &Path, budget: Duration) -> Checked<Totals> {
@@ -230,10 +260,7 @@ impl RealDisk {
         let kept = self.directory.join(format!("esker-check-{}-{}.image", kind.name, std::process::id()));
         let copied = std::fs::copy(disk.image(), &kept);
         let place = copied.map_or_else(|error| format!("not kept: {error}"), |_| kept.display().to_string());
-        format!(
-            "{}, {what}\nthe image: {place}\nrun again with: esker-check realdisk --seed {} --only {}",
-            kind.name, self.settings.seed, kind.name
-        )
+        format!("{}, {what}\nthe image: {place}\n{}", kind.name, self.again(kind.name))
     }
 
     /// One life, one cut, one recovery.

@@ -5,10 +5,13 @@ use crate::Checked;
 use crate::model::{Change, Write};
 use crate::powerloss::option_variants;
 use crate::powerloss::script::Step;
+use crate::powerloss::session::{Ground, with_operators};
 use crate::powerloss::{add, put};
+use crate::simulated::MEMORY_PATH;
 use crate::state::Durability;
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Options, ReadMode};
+use esker::{CheckpointMode, Compression, Db, Options, ReadMode};
+use std::path::Path;
 
 /// Where the script loads, and where it flushes for the last time.
 const INGEST: usize = 5;
@@ -27,6 +30,30 @@ enum Death {
     BetweenManifests(usize, Loss),
     /// After a step.
     After(usize, Loss),
+    /// Not closed, and then in a call that marks its directory.
+    Marking(Call),
+}
+
+/// Calls that mark the directory in which they work until they are done.
+#[derive(Clone, Copy, PartialEq)]
+enum Call {
+    /// A repair without `CURRENT`, which was put back afterwards: what the repair has made is
+    /// there, and means nothing.
+    RepairUndone,
+    /// The same repair with its own manifest in force, and the mark still there.
+    RepairDone,
+    /// A checkpoint that has its manifest in force, and the mark still there. Without that manifest
+    /// no open takes it (see the test below).
+    Checkpoint,
+}
+
+impl Call {
+    fn mark(self) -> &'static str {
+        match self {
+            Call::RepairUndone | Call::RepairDone => "REPAIR",
+            Call::Checkpoint => "CHECKPOINT",
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +63,7 @@ enum Loss {
 }
 
 /// Names, for messages; how tables are read and blocks compressed; when the script ends.
-const FIXED: [(&str, Tables, Compression, Death); 13] = [
+const FIXED: [(&str, Tables, Compression, Death); 16] = [
     ("closed", Tables::Mapped, Compression::Lz4, Death::None),
     ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
     ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
@@ -55,6 +82,9 @@ const FIXED: [(&str, Tables, Compression, Death); 13] = [
     ),
     (USED_AGAIN, Tables::FromFiles, Compression::Lz4, Death::Dropped),
     (USED_AGAIN, Tables::FromFiles, Compression::None, Death::After(3 * ROUND + 1, RANDOM)),
+    ("killed in a repair", Tables::MappedChecked, Compression::Lz4, Death::Marking(Call::RepairUndone)),
+    ("killed at the end of a repair", Tables::FromFiles, Compression::None, Death::Marking(Call::RepairDone)),
+    ("killed at the end of a checkpoint", Tables::Mapped, Compression::Lz4, Death::Marking(Call::Checkpoint)),
 ];
 /// Whether the name is that of a database whose log is the point.
 const USED_AGAIN: &str = "with a log used again";
@@ -135,8 +165,81 @@ fn dying_within(step: usize, script: &[Step], options: &Options, calls: u64) -> 
     died.filter(|performed| performed.steps.len() == step + 1).collect()
 }
 
+/// Where checkpoints go.
+const COPY: &str = "/copy";
+
+/// What is left of a call on the files of `env`, wherever it dies.
+fn cut_short(env: &MemEnv, call: impl Fn(&MemEnv)) -> Vec<MemEnv> {
+    let dead = (0..).map(|calls| {
+        let env = env.kill();
+        env.crash_after(calls);
+        call(&env);
+        env
+    });
+    dead.take_while(MemEnv::is_dead).map(|env| env.kill()).collect()
+}
+
+fn repairs_cut_short(env: &MemEnv, options: &dyn Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
+    // Where it dies it fails.
+    cut_short(env, |env| drop(Db::repair(MEMORY_PATH, options(env))))
+}
+
+fn checkpoints_cut_short(env: &MemEnv, options: &dyn Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
+    let checkpoint = |db: Db| db.checkpoint_with(COPY, CheckpointMode::Copy);
+    cut_short(env, |env| drop(Db::open(MEMORY_PATH, options(env)).and_then(with_operators).and_then(checkpoint)))
+}
+
+fn has(env: &MemEnv, directory: &str, name: &str) -> bool {
+    env.file_bytes(&Path::new(directory).join(name)).is_some()
+}
+
+/// The files of one directory where databases of this campaign are.
+fn moved(env: &MemEnv, directory: &str) -> MemEnv {
+    let to = MemEnv::new();
+    to.remember_sectors();
+    for path in env.files() {
+        if let (Ok(name), Some(bytes)) = (path.strip_prefix(directory), env.file_bytes(&path)) {
+            to.set_file_bytes(&Path::new(MEMORY_PATH).join(name), bytes);
+        }
+    }
+    to
+}
+
+/// What the call leaves of an idle database if it dies in the last moment that leaves that.
+fn left_by(call: Call, (performed, options): (&Performed, &Options)) -> Option<MemEnv> {
+    let (env, now) = (performed.env.kill(), performed.progress.now);
+    let on = |env: &MemEnv| Ground::new(options, env.clone()).options_at(now);
+    if call == Call::Checkpoint {
+        let left = checkpoints_cut_short(&env, &on);
+        let last = left.iter().rfind(|left| has(left, COPY, call.mark()) && has(left, COPY, "CURRENT"))?;
+        return Some(moved(last, COPY));
+    }
+    let current = Path::new(MEMORY_PATH).join("CURRENT");
+    let bytes = env.file_bytes(&current)?;
+    Ground::new(options, env.clone()).lose_current().ok()?;
+    let is_done = call == Call::RepairDone;
+    let is_it = |left: &MemEnv| {
+        has(left, MEMORY_PATH, call.mark())
+            && has(left, MEMORY_PATH, "CURRENT") == is_done
+            && tables(left) > tables(&env)
+    };
+    let last = repairs_cut_short(&env, &on).into_iter().rfind(is_it)?;
+    if !is_done {
+        last.set_file_bytes(&current, bytes);
+    }
+    Some(last)
+}
+
+fn count(env: &MemEnv, part: &str) -> usize {
+    env.files().iter().filter(|path| path.to_string_lossy().contains(part)).count()
+}
+
 fn manifests(env: &MemEnv) -> usize {
-    env.files().iter().filter(|path| path.to_string_lossy().contains("MANIFEST-")).count()
+    count(env, "MANIFEST-")
+}
+
+fn tables(env: &MemEnv) -> usize {
+    count(env, ".table")
 }
 
 /// That database, and its name.
@@ -174,17 +277,31 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
             let died = dying_within(step, &script, &options, calls);
             (died.into_iter().rfind(|died| manifests(&died.env.kill()) > 1).ok_or_else(nothing)?, Some(loss))
         }
+        Death::Marking(call) => {
+            let mut marked = after(script.len() - 1);
+            marked.env = left_by(call, (&marked, &options)).ok_or_else(nothing)?;
+            let is_as_before = call == Call::RepairUndone;
+            if !is_as_before {
+                // Other files, written and synced by the call, of which there is no earlier state.
+                marked.steps.clear();
+            }
+            (marked, is_as_before.then_some(Loss::Process))
+        }
     };
     let (image, end) = match loss {
         None => (performed.env.kill(), End::Closed),
-        Some(Loss::Process) if matches!(death, Death::Dropped) => (performed.env.kill(), End::Dropped),
+        Some(Loss::Process) if matches!(death, Death::Dropped | Death::Marking(_)) => {
+            (performed.env.kill(), End::Dropped)
+        }
         Some(Loss::Process) => (performed.env.kill(), End::Killed),
         Some(Loss::Power(mode, seed)) => (performed.env.crash(&mode, seed), End::PowerLost),
     };
     let wanted = if matches!(death, Death::BetweenManifests(..)) { 2 } else { 1 };
     let files = image.files();
-    for part in [".table", ".blob", ".wal", "MANIFEST-", "CURRENT", "LOCK"] {
-        let found = files.iter().filter(|path| path.to_string_lossy().contains(part)).count();
+    // A copy that was never open has no lock.
+    let mark = if let Death::Marking(call) = death { call.mark() } else { "LOCK" };
+    for part in [".table", ".blob", ".wal", "MANIFEST-", "CURRENT", mark] {
+        let found = count(&image, part);
         if found < if part == "MANIFEST-" { wanted } else { 1 } {
             return Err(format!("{name}: {found} files {part}, of {files:?}"));
         }
@@ -198,7 +315,9 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::harm::Harm;
     use super::*;
+    use esker::Error;
 
     #[test]
     fn every_fixed_database_has_files_of_every_type() {
@@ -206,6 +325,33 @@ mod tests {
             if let Err(what) = fixed(number) {
                 panic!("{what}");
             }
+        }
+    }
+
+    fn options_on(env: &MemEnv) -> Options {
+        let options = options(Tables::FromFiles, Compression::Lz4);
+        Ground::new(&options, env.clone()).options_at(crate::powerloss::script::NOW_MS)
+    }
+
+    #[test]
+    fn an_unfinished_copy_is_refused_and_left_alone_whatever_is_damaged_in_its_mark() {
+        let whole = perform(&script(), &options(Tables::FromFiles, Compression::Lz4), None);
+        let left = checkpoints_cut_short(&whole.env.kill(), &options_on);
+        let is_unfinished = |env: &&MemEnv| has(env, COPY, "CHECKPOINT") && !has(env, COPY, "CURRENT");
+        let last = left.iter().rfind(is_unfinished).expect("the mark comes first");
+        let image = moved(last, COPY);
+        let mark = Path::new(MEMORY_PATH).join("CHECKPOINT");
+        let bytes = image.file_bytes(&mark).expect("it is there").len() as u64;
+        assert!(bytes > 0 && image.files().len() > 2, "{:?}", image.files());
+        for harm in Harm::all(&mark, bytes, 0, false) {
+            let env = image.kill();
+            harm.apply(&env, &[]);
+            let before = env.files();
+            let refused = Db::open(MEMORY_PATH, options_on(&env)).expect_err("it is no database");
+            assert!(matches!(&refused, Error::InvalidArgument { .. }), "{harm:?}: {refused}");
+            let refused = Db::repair(MEMORY_PATH, options_on(&env)).expect_err("there is nothing to repair");
+            assert!(matches!(&refused, Error::InvalidArgument { .. }), "{harm:?}: {refused}");
+            assert!(before.iter().all(|path| env.files().contains(path)), "{harm:?}");
         }
     }
 }

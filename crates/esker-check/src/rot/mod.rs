@@ -7,7 +7,8 @@
 //! behind the last place that the manifest or an intact record calls synced, and so may damage to a
 //! blob file of the same age; damage to the last edit of the manifest in force may take what only
 //! that edit made durable; any other leaves everything or an error. Scans that end with an error
-//! must have been right as far as they came.
+//! must have been right as far as they came. Loads, compactions and copies of a damaged database
+//! carry no wrong value on, and a repair shows none that its key never had.
 
 mod fixed;
 mod harm;
@@ -105,15 +106,9 @@ impl Rot {
                 if let (Err(what), Ok(mut failure)) = (outcome, failure.lock()) {
                     // The first of every database, as it comes; the last word has the first of all.
                     eprintln!("database {}: {what}", self.first_run + number);
-                    failure.get_or_insert(format!(
-                        "database {}: {what}\nrepeat with: cargo run -p esker-check -- rot --seed {} --first-run {} --runs 1 \
-                         --flips {}{}",
-                        self.first_run + number,
-                        self.settings.seed,
-                        self.first_run + number,
-                        self.flips,
-                        if self.full { " --full yes" } else { "" }
-                    ));
+                    let database = self.first_run + number;
+                    let repeat = self.command(database);
+                    failure.get_or_insert(format!("database {database}: {what}\nrepeat with: {repeat}"));
                 }
             }
         };
@@ -127,6 +122,16 @@ impl Rot {
             Ok(Some(what)) => Err(format!("{what}\nin all: {totals}")),
             Err(_) => Err("a worker panicked".to_string()),
         }
+    }
+
+    /// The command that repeats one database.
+    pub fn command(&self, number: u64) -> String {
+        format!(
+            "cargo run -p esker-check -- rot --seed {} --first-run {number} --runs 1 --flips {}{}",
+            self.settings.seed,
+            self.flips,
+            if self.full { " --full" } else { "" }
+        )
     }
 
     /// The first wrong answer of a database; the others are only counted.

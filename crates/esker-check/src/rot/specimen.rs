@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{Place, State, database_state};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, Options, ReadMode, VerifyEvent};
+use esker::{Compression, Db, Options, ReadMode, RepairReport, VerifyEvent};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -107,22 +107,22 @@ fn variants() -> Vec<(Options, Tables)> {
     variants
 }
 
-impl Specimen {
-    /// What a random script leaves.
-    pub fn random(seed: u64) -> Checked<Specimen> {
+/// What a random script has left.
+struct Left {
+    image: MemEnv,
+    performed: Performed,
+    options: Options,
+    tables: Tables,
+    end: End,
+}
+
+impl Left {
+    fn random(seed: u64, unlogged: bool) -> Checked<Left> {
         let mut random = Random::derived(seed, &[2]);
         let variants = variants();
         let (options, tables) = variants[random.below(variants.len())].clone();
         let end = ENDS[random.below(ENDS.len())];
-        let limits = Limits {
-            steps: 14,
-            batch: 100,
-            value: 1000,
-            unlogged: false,
-            repair: true,
-            drops: false,
-            alterations: false,
-        };
+        let limits = Limits { steps: 14, batch: 100, value: 1000, unlogged, ..Limits::USUAL };
         let steps = generated(seed, limits).steps;
         let mut performed = perform(&steps, &options, None);
         performed.outcome.map_err(|error| format!("the script fails by itself: {error}"))?;
@@ -158,6 +158,24 @@ impl Specimen {
                 }
             }
         };
+        Ok(Left { image, performed, options, tables, end })
+    }
+}
+
+impl Specimen {
+    /// What a random script leaves.
+    ///
+    /// What a loss leaves of writes without log is no state after some number of commits: of each
+    /// keyspace it is what a flush of its own had, and the logged writes behind. Damage to the log
+    /// makes one such mixture of another, and which of them are allowed the states do not say. So a
+    /// database that would have lost such writes is made again without any; in the others a flush
+    /// has made them durable, in the first record of a manifest of its own.
+    pub fn random(seed: u64) -> Checked<Specimen> {
+        let mut left = Left::random(seed, seed.is_multiple_of(2))?;
+        if left.performed.progress.holds_unlogged() {
+            left = Left::random(seed, false)?;
+        }
+        let Left { image, performed, options, tables, end } = left;
         Specimen::of(image, performed, (&options, tables), end)
     }
 
@@ -219,15 +237,33 @@ impl Specimen {
         Ok(())
     }
 
+    fn options_on(&self, env: &MemEnv) -> Options {
+        Ground::new(&self.options, env.clone()).options_at(self.progress.now)
+    }
+
     /// Opens it in that environment.
     pub fn open(&self, env: &MemEnv) -> esker::Result<Db> {
-        let options = Ground::new(&self.options, env.clone()).options_at(self.progress.now);
-        Db::open(MEMORY_PATH, options).and_then(with_operators)
+        self.open_at(MEMORY_PATH, env)
+    }
+
+    /// Opens a copy of it.
+    pub fn open_at(&self, path: &str, env: &MemEnv) -> esker::Result<Db> {
+        Db::open(path, self.options_on(env)).and_then(with_operators)
+    }
+
+    /// Repairs it in that environment.
+    pub fn repair(&self, env: &MemEnv) -> esker::Result<RepairReport> {
+        Db::repair(MEMORY_PATH, self.options_on(env))
+    }
+
+    /// Whether the key ever held that value.
+    pub fn has_held(&self, place: &Place, value: &[u8]) -> bool {
+        self.progress.states.iter().any(|state| state.get(place).is_some_and(|held| held.value == value))
     }
 
     /// Checks the directory without opening it for writing; what was found, and how much was told.
     pub fn verify_directory(&self, env: &MemEnv) -> (esker::Result<()>, u64) {
-        let options = Ground::new(&self.options, env.clone()).options_at(self.progress.now);
+        let options = self.options_on(env);
         let mut told = 0;
         let mut tell = |event: VerifyEvent<'_>| told += u64::from(matches!(event, VerifyEvent::Damage(_)));
         let found = Db::verify_directory(MEMORY_PATH, options, &mut tell).map(drop);

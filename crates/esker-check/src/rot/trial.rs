@@ -2,16 +2,20 @@
 
 use super::harm::{Damage, Harm};
 use super::specimen::Specimen;
-use super::witness::Witness;
+use super::witness::{Pair, Witness};
 use crate::Checked;
 use crate::model::Operator;
-use crate::powerloss::script::KEYSPACES;
+use crate::orders::order_of;
+use crate::powerloss::script::{KEYSPACES, NAMES};
 use crate::random::Random;
+use crate::state::{find_keyspace, shown};
 use esker::env::mem::MemEnv;
-use esker::{Db, Error};
+use esker::{CheckpointMode, Db, Error};
 
 /// Of so many in a hundred databases the directory is checked before they are opened.
 const CHECKED_PERCENT: usize = 25;
+/// So many in a hundred of those that were worked on are repaired, beside the usual opening.
+const REPAIRED_PERCENT: usize = 15;
 
 /// What came of it, if there was no wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +41,7 @@ pub fn harm_closed(specimen: &Specimen, harm: &Harm, work_percent: usize, random
     if damages.is_empty() {
         return Ok(Outcome::Nothing);
     }
-    let mut witness = Witness { candidates: specimen.allowed(&damages), errors: 0 };
+    let mut witness = Witness::new(specimen.allowed(&damages));
     let is_healthy = random.percent(CHECKED_PERCENT) && check(specimen, &env)?;
     let db = match specimen.open(&env) {
         Ok(db) => db,
@@ -82,7 +86,7 @@ fn heal(specimen: &Specimen, damages: &[Damage], env: &MemEnv) -> Checked<()> {
         env.set_file_bytes(&damage.path, specimen.image.file_bytes(&damage.path).unwrap_or_default());
     }
     let db = specimen.open(&env).map_err(|error| format!("it does not open with the right bytes back: {error}"))?;
-    let mut witness = Witness { candidates: vec![&specimen.progress.states[specimen.count]], errors: 0 };
+    let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
     witness.question(&db, &specimen.places)?;
     if witness.errors > 0 { Err("errors with the right bytes back".to_string()) } else { Ok(()) }
 }
@@ -91,7 +95,7 @@ fn heal(specimen: &Specimen, damages: &[Damage], env: &MemEnv) -> Checked<()> {
 pub fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Checked<Outcome> {
     let env = specimen.image.kill();
     let db = specimen.open(&env).map_err(|error| format!("it does not open: {error}"))?;
-    let mut witness = Witness { candidates: vec![&specimen.progress.states[specimen.count]], errors: 0 };
+    let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
     if random.percent(70) {
         witness.question(&db, &specimen.places)?;
     }
@@ -113,17 +117,26 @@ pub fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Check
 
 /// A few calls that read or write everything, then an opening; asked again at the end.
 fn work_on(db: Db, specimen: &Specimen, env: &MemEnv, witness: &mut Witness<'_>, random: &mut Random) -> Checked<()> {
-    let mut failed = 0;
-    for _ in 0..random.between(1, 3) {
-        let outcome = match random.below(6) {
+    let (mut failed, mut loaded) = (0, None);
+    for number in 0..random.between(1, 3) {
+        let outcome = match random.below(8) {
             0..=1 => db.compact(),
             2 => db.flush(),
             3 => db.wait_idle(),
             4 => db.verify().map(|_| ()),
+            5 => checkpoint(&db, number, (specimen, env), witness)?,
+            6 if loaded.is_none() => match load(&db, specimen, random) {
+                Some((load, outcome)) => {
+                    witness.note_load(&load, outcome.is_err());
+                    loaded = Some((load, outcome.is_err()));
+                    outcome
+                }
+                None => Ok(()),
+            },
             _ => KEYSPACES
                 .iter()
                 .filter(|(_, operator, _)| *operator != Operator::Longest)
-                .filter_map(|(name, ..)| db.existing_keyspace(name).ok())
+                .filter_map(|(name, ..)| find_keyspace(&db, name).ok())
                 .try_for_each(|keyspace| keyspace.compact()),
         };
         failed += u64::from(outcome.is_err());
@@ -137,11 +150,134 @@ fn work_on(db: Db, specimen: &Specimen, env: &MemEnv, witness: &mut Witness<'_>,
         drop(db);
     }
     witness.errors += failed;
+    let (load, has_failed) = loaded.unwrap_or_default();
+    if has_failed {
+        // That handle did not show it, and the next one may: "may or may not be there after the
+        // next open" (C5).
+        witness.note_load(&load, true);
+    }
+    if random.percent(REPAIRED_PERCENT) {
+        repair(specimen, &env.kill(), witness, &load)?;
+    }
     match specimen.open(&env.kill()) {
         Ok(db) => witness.question(&db, &specimen.places),
         Err(_) => {
             witness.errors += 1;
             Ok(())
         }
+    }
+}
+
+/// A checkpoint that shares no file with the database. "Everything that is copied is checked": if
+/// there is one, it opens and answers everything.
+fn checkpoint(
+    db: &Db,
+    number: usize,
+    (specimen, env): (&Specimen, &MemEnv),
+    witness: &mut Witness<'_>,
+) -> Checked<esker::Result<()>> {
+    let path = format!("/copy-{number}");
+    if let Err(error) = db.checkpoint_with(&path, CheckpointMode::Copy) {
+        return Ok(Err(error));
+    }
+    let copy = specimen.open_at(&path, env).map_err(|error| format!("a checkpoint does not open: {error}"))?;
+    let before = witness.errors;
+    witness.question(&copy, &specimen.places).map_err(|what| format!("a checkpoint: {what}"))?;
+    match witness.errors - before {
+        0 => Ok(Ok(())),
+        errors => Err(format!("a checkpoint was made, and {errors} of its answers are errors")),
+    }
+}
+
+/// Loads new values for some keys of one keyspace, if that is there.
+fn load(db: &Db, specimen: &Specimen, random: &mut Random) -> Option<(Vec<Pair>, esker::Result<()>)> {
+    let (index, _) = *specimen.places.iter().nth(random.below(specimen.places.len().max(1)))?;
+    let keyspace = find_keyspace(db, NAMES[index]).ok()?;
+    // Counters have eight bytes.
+    let is_counter = matches!(KEYSPACES[index].1, Operator::UInt64Add | Operator::Int64Add);
+    let value = random.bytes(if is_counter { 8 } else { 150 });
+    let all = specimen.places.range((index, Vec::new())..(index + 1, Vec::new()));
+    let mut load: Vec<Pair> = all.filter(|_| random.percent(50)).map(|place| (place.clone(), value.clone())).collect();
+    load.sort_by(|((_, a), _), ((_, b), _)| order_of(NAMES[index]).compare(a, b));
+    let outcome = keyspace.ingest(load.iter().map(|((_, key), value)| (key, value)));
+    Some((load, outcome.map(drop)))
+}
+
+/// A repair instead of the opening. One that finds nothing wrong has changed nothing. After any
+/// other the database opens.
+fn repair(specimen: &Specimen, env: &MemEnv, witness: &mut Witness<'_>, load: &[Pair]) -> Checked<()> {
+    let Ok(report) = specimen.repair(env) else {
+        witness.errors += 1;
+        return Ok(());
+    };
+    let db = specimen.open(env).map_err(|error| format!("it was repaired, and does not open: {error}"))?;
+    if report.healthy {
+        return witness.question(&db, &specimen.places).map_err(|what| format!("nothing to repair: {what}"));
+    }
+    check_repaired(&db, specimen, load).map_err(|what| format!("{what}; the repair said: {report}"))
+}
+
+/// "An older value, or a deleted key, can show again", but no value that its key never had. What is
+/// merged of operands that are lost, or count twice, is in no state: so this is checked where there
+/// never was a merge operator.
+fn check_repaired(db: &Db, specimen: &Specimen, load: &[Pair]) -> Checked<()> {
+    for (index, (name, operator, _)) in KEYSPACES.iter().enumerate() {
+        let now = specimen.progress.standing.present(index).operator;
+        if *operator != Operator::None || now != Operator::None {
+            continue;
+        }
+        let Ok(keyspace) = find_keyspace(db, name) else { continue };
+        if keyspace.merge_operator().is_some() {
+            continue;
+        }
+        // An error is an answer too, and ends the scan.
+        for (key, value) in keyspace.iter().map_while(Result::ok) {
+            let (place, value) = ((index, key.to_vec()), value.to_vec());
+            let is_loaded = load.iter().any(|(loaded, new)| *loaded == place && *new == value);
+            if !is_loaded && !specimen.has_held(&place, &value) {
+                return Err(format!("{name}/{} is {}, which it never was", shown(&place.1), shown(&value)));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixed::fixed;
+    use super::*;
+
+    #[test]
+    fn a_value_that_no_key_ever_had_is_noticed_behind_a_repair() {
+        let (_, specimen) = fixed(0).expect("it is made");
+        let env = specimen.image.kill();
+        let db = specimen.open(&env).expect("it is intact");
+        let keyspace = find_keyspace(&db, NAMES[0]).expect("the script has made it");
+        check_repaired(&db, &specimen, &[]).expect("all of it was there once");
+        keyspace.put("k1", "one").expect("it can be written to");
+        check_repaired(&db, &specimen, &[]).expect("an older value may show again");
+        keyspace.put("k1", "none of them").expect("it can be written to");
+        assert!(check_repaired(&db, &specimen, &[]).is_err());
+        let load = [((0, b"k1".to_vec()), b"none of them".to_vec())];
+        check_repaired(&db, &specimen, &load).expect("it was loaded");
+    }
+
+    #[test]
+    fn an_intact_database_can_be_loaded_and_copied_and_needs_no_repair() {
+        let (_, specimen) = fixed(0).expect("it is made");
+        let env = specimen.image.kill();
+        let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+        let db = specimen.open(&env).expect("it is intact");
+        let some = |seed| load(&db, &specimen, &mut Random::new(seed)).filter(|(load, _)| !load.is_empty());
+        let (load, outcome) = (0..).find_map(some).expect("there are keys");
+        outcome.expect("it is intact");
+        // None of the states that were possible before has it.
+        assert!(witness.question(&db, &specimen.places).is_err());
+        let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+        witness.note_load(&load, false);
+        checkpoint(&db, 0, (&specimen, &env), &mut witness).expect("the copy is right").expect("it is made");
+        drop(db);
+        repair(&specimen, &env.kill(), &mut witness, &load).expect("there is nothing to repair");
+        assert_eq!(witness.errors, 0);
     }
 }

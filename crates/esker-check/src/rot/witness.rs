@@ -1,23 +1,46 @@
 //! Asking a database for everything that it holds, and which states its answers leave possible.
 
 use crate::Checked;
+use crate::model::NEVER;
 use crate::orders::order_of;
 use crate::powerloss::script::NAMES;
-use crate::state::{Place, State, shown};
+use crate::state::{Held, Place, State, find_keyspace, shown};
 use esker::{Db, Error};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+/// A pair of a load: where it goes, and its value.
+pub type Pair = (Place, Vec<u8>);
 
 /// The states that agree with all answers so far.
 pub struct Witness<'a> {
-    pub candidates: Vec<&'a State>,
+    candidates: Vec<Cow<'a, State>>,
     pub errors: u64,
 }
 
-impl Witness<'_> {
+impl<'a> Witness<'a> {
+    /// One that has asked nothing, of a database that may hold one of these.
+    pub fn new(candidates: Vec<&'a State>) -> Witness<'a> {
+        Witness { candidates: candidates.into_iter().map(Cow::Borrowed).collect(), errors: 0 }
+    }
+
+    /// Notes a load: each state has it, or, if it failed, may have it. Only values are compared, so
+    /// that it does not matter when the pairs expire.
+    pub fn note_load(&mut self, load: &[Pair], has_failed: bool) {
+        let with_load = |state: &Cow<'a, State>| {
+            let mut state = state.clone().into_owned();
+            let held = |value: &Vec<u8>| Held { value: value.clone(), expiry: NEVER };
+            state.extend(load.iter().map(|(place, value)| (place.clone(), held(value))));
+            Cow::Owned(state)
+        };
+        let loaded: Vec<Cow<'a, State>> = self.candidates.iter().map(with_load).collect();
+        if has_failed { self.candidates.extend(loaded) } else { self.candidates = loaded }
+    }
+
     /// Asks for everything: scans in both directions, and gets of what is or was there.
     pub fn question(&mut self, db: &Db, places: &BTreeSet<Place>) -> Checked<()> {
         for (index, name) in NAMES.iter().enumerate() {
-            let keyspace = match db.existing_keyspace(name) {
+            let keyspace = match find_keyspace(db, name) {
                 Ok(keyspace) => Some(keyspace),
                 Err(Error::NotFound { .. }) => None,
                 Err(_) => {
@@ -43,7 +66,7 @@ impl Witness<'_> {
                         }
                     }
                 }
-                let agrees = |state: &&State| {
+                let agrees = |state: &State| {
                     let own = state.range((index, Vec::new())..(index + 1, Vec::new()));
                     let mut expected: Vec<_> = own.map(|((_, key), held)| (key, &held.value)).collect();
                     expected.sort_by(|a, b| order_of(name).compare(a.0, b.0));
@@ -67,7 +90,7 @@ impl Witness<'_> {
                         continue;
                     }
                 };
-                let agrees = |state: &&State| state.get(place).map(|held| &held.value[..]) == value.as_deref();
+                let agrees = |state: &State| state.get(place).map(|held| &held.value[..]) == value.as_deref();
                 self.keep(agrees, || {
                     format!("get {name}/{} yields {:?}", shown(&place.1), value.as_deref().map(shown))
                 })?;
@@ -76,8 +99,29 @@ impl Witness<'_> {
         Ok(())
     }
 
-    fn keep(&mut self, agrees: impl Fn(&&State) -> bool, what: impl Fn() -> String) -> Checked<()> {
-        self.candidates.retain(agrees);
+    fn keep(&mut self, agrees: impl Fn(&State) -> bool, what: impl Fn() -> String) -> Checked<()> {
+        self.candidates.retain(|state| agrees(state));
         if self.candidates.is_empty() { Err(format!("no allowed state agrees: {}", what())) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_load_gives_is_there_and_of_one_that_failed_may_be_there() {
+        let (place, other): (Place, Place) = ((0, b"key".to_vec()), (0, b"other".to_vec()));
+        let held = |value: &[u8]| Held { value: value.to_vec(), expiry: NEVER };
+        let before = State::from([(place.clone(), held(b"old")), (other.clone(), held(b"same"))]);
+        let after = State::from([(place.clone(), held(b"new")), (other, held(b"same"))]);
+        let load = [(place, b"new".to_vec())];
+        for has_failed in [false, true] {
+            let mut witness = Witness::new(vec![&before]);
+            witness.note_load(&load, has_failed);
+            let has = |state: &State| witness.candidates.iter().any(|candidate| **candidate == *state);
+            assert!(has(&after));
+            assert_eq!(has(&before), has_failed);
+        }
     }
 }
