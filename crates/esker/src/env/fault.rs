@@ -546,7 +546,7 @@ impl ReadFile for FaultReadFile {
         if !self.is_mapped.load(Ordering::Acquire) {
             return self.inner.check_mapping();
         }
-        let checked = self.control.act(Class::Read, &[&self.path], || self.inner.check_mapping());
+        let checked = self.control.call(Class::Read, &[&self.path], || self.inner.check_mapping());
         if let Err(Error::Io { source, .. }) = &checked {
             self.lost.get_or_init(|| source.kind());
         }

@@ -245,9 +245,9 @@ fn all_tables_of_a_flush_whose_edit_is_torn_are_known() {
 }
 
 /// Seen: the tables of a repair that was done were gone. Trigger: a process that died at its end,
-/// before the mark was taken away, then an older copy of `CURRENT`, and an open. Cost: the open
-/// failed, as the manifest of before was gone, but had undone the repair first; the right `CURRENT`
-/// was of no use any more.
+/// before the mark was taken away, then an older copy of `CURRENT`, or none, and an open. Cost: the
+/// open failed, as the manifest of before was gone, but had undone the repair first; the right
+/// `CURRENT` was of no use any more.
 #[test]
 fn an_open_that_fails_by_an_older_pointer_undoes_no_repair() {
     let current = Path::new(DIRECTORY).join("CURRENT");
@@ -269,6 +269,8 @@ fn an_open_that_fails_by_an_older_pointer_undoes_no_repair() {
             seen += 1;
             image.set_file_bytes(&current, older.clone());
             assert!(Db::open(DIRECTORY, options(&image)).is_err(), "{calls} calls, {loss}");
+            image.remove(&current).unwrap();
+            assert!(Db::open(DIRECTORY, options(&image)).is_err(), "{calls} calls, {loss}, no pointer");
             image.set_file_bytes(&current, newer);
             assert_eq!(contents(&image).unwrap().len(), 30, "{calls} calls, {loss}");
         }

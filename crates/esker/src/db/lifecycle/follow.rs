@@ -77,7 +77,8 @@ pub struct Following {
     /// What reads without a snapshot may still be in: their blob files stay open.
     replaced: Vec<Weak<ReadState>>,
     /// Memtables that tables have taken the place of. Giving all their memory back to the system
-    /// takes milliseconds, for which new writes would wait: one goes with each call.
+    /// takes milliseconds, for which new writes would wait: one goes with each call that comes to
+    /// the end.
     retired: Vec<Arc<Memtable>>,
 }
 
@@ -187,11 +188,17 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         }
         // Otherwise the log may have writes that came behind a load, which only the manifest has.
         if current.is_some() && look() == current {
-            following.retired.pop();
+            release_one(inner, following);
             return Ok(FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress });
         }
     }
     Err(changed_too_fast(inner))
+}
+
+fn release_one(inner: &Inner, following: &mut Following) {
+    if following.retired.pop().is_some() && following.retired.is_empty() {
+        memory::rebalance(inner);
+    }
 }
 
 fn last_sequence(inner: &Inner) -> Sequence {
@@ -515,7 +522,8 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
 
 /// Keeps the memtables that `now` has no more, for one to be released after another.
 fn retire(inner: &Inner, retired: &mut Vec<Arc<Memtable>>, before: &ReadState, now: &ReadState) {
-    for memtable in before.memtables().filter(|old| !now.memtables().any(|memtable| Arc::ptr_eq(memtable, old))) {
+    let is_gone = |old: &&Arc<Memtable>| !old.is_empty() && !now.memtables().any(|kept| Arc::ptr_eq(kept, old));
+    for memtable in before.memtables().filter(is_gone) {
         inner.write_buffer_manager.note_flushed(memtable);
         retired.push(Arc::clone(memtable));
     }

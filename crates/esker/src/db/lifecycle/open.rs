@@ -85,15 +85,15 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     if options.error_if_exists && env.exists(&directory.join(CURRENT))? {
         return Err(Error::AlreadyExists { what: format!("database in {}", directory.display()) });
     }
-    // First: where the manifest cannot be read, the open has failed, and takes nothing away.
+    // First: where no manifest can be read, the open has failed, and takes nothing away.
     let found = read_current(&*env, directory)?;
+    if found.is_none() {
+        refuse_missing_current(&options, directory)?;
+    }
     remover::remove_unfinished_repair(&*env, directory)?;
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
-    if found.is_none() {
-        refuse_missing_current(&options, directory)?;
-    }
     let InForce { number: old_manifest, mut state, is_torn } = found.unwrap_or_else(|| InForce {
         number: 0,
         state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
