@@ -122,6 +122,22 @@ fn a_close_leaves_little_to_replay() {
     }
 }
 
+/// Each life leaves a segment, and each open replays all of them: more than four become a table.
+/// Fewer do not, or each life of a program that writes little would make one.
+#[test]
+fn many_short_lives_become_a_table_and_few_do_not() {
+    let mem = MemEnv::default();
+    let mut tables = Vec::new();
+    for life in 0..7u8 {
+        let db = Db::open("/db", simulated(mem.clone())).unwrap();
+        tables.push(db.stats().table_files);
+        keyspace(&db, "k").put([life], "1").unwrap();
+        db.close().unwrap();
+    }
+    assert_eq!(tables, [0, 0, 0, 0, 0, 1, 1]);
+    assert_eq!(keyspace(&Db::open("/db", simulated(mem)).unwrap(), "k").iter().count(), 7);
+}
+
 /// What is in the log is not lost where the table finds no room: that is no failure of a close.
 #[test]
 fn a_close_on_a_full_disk_succeeds() {

@@ -10,7 +10,7 @@ use esker::{Db, Error, Options};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes that take as much room when they are compressed.
 fn noise(bytes: usize) -> Vec<u8> {
@@ -397,6 +397,101 @@ fn a_close_that_fails_holds_back_what_it_has_tried() {
     assert!(db.close().is_err_and(|error| error.is_disk_full()));
     assert!(files(&env).contains_key("RESERVE"));
     assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 2000);
+}
+
+/// What is held back is for a full disk: any other failure is the caller's to hear.
+#[test]
+fn a_close_whose_last_edit_fails_for_another_reason_fails() {
+    let env = MemEnv::new();
+    let options = simulated(&env).wal_segment_bytes(1 << 20);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone()))).unwrap();
+    keyspace(&db, "a").put("new", "1").unwrap();
+    assert!(files(&env).contains_key("RESERVE"));
+    faulty.add(Rule::new(Class::Append, 0, Action::Fail(ErrorKind::Other)).on_names_with("MANIFEST"));
+    assert!(db.close().is_err_and(|error| !error.is_disk_full()));
+    assert_eq!(faulty.fired(), 1);
+    assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 1);
+}
+
+/// A database that holds something back, with one write, and with half of the edit that was to name
+/// its table.
+fn torn() -> (MemEnv, Options) {
+    let env = MemEnv::new();
+    let options = simulated(&env).wal_segment_bytes(1 << 20);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone()))).unwrap();
+    keyspace(&db, "a").put("new", "1").unwrap();
+    let half = Action::Partial { kind: ErrorKind::Other, bytes: 8 };
+    faulty.add(Rule::new(Class::Append, 0, half).on_names_with("MANIFEST"));
+    assert!(db.flush().is_err());
+    assert!(made(&env).keys().any(|name| name.ends_with(".table")) && files(&env).contains_key("RESERVE"));
+    (env, options)
+}
+
+/// The same of the open that gives such a table another name, since the edit may have been made.
+#[test]
+fn only_on_a_full_disk_does_an_open_try_again_to_keep_what_a_torn_edit_may_have_named() {
+    for (kind, opens) in [(ErrorKind::StorageFull, true), (ErrorKind::Other, false)] {
+        let (env, options) = torn();
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Create, 0, Action::Fail(kind)).on_names_with("lost"));
+        let opened = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone())));
+        assert_eq!((opened.is_ok(), faulty.fired()), (opens, 1), "{kind:?}");
+        drop(opened);
+        assert!(files(&env).contains_key("RESERVE"), "{kind:?}");
+        assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 1, "{kind:?}");
+    }
+}
+
+/// Trap: number 0 stands for no manifest. A first one with that number would be taken for none by
+/// the next open, until a keyspace brings another.
+#[test]
+fn an_open_that_fails_behind_the_first_manifest_leaves_no_other() {
+    let env = MemEnv::new();
+    open(&env).close().unwrap();
+    let before = made(&env);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["MANIFEST-000001"]);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    faulty.add(full_manifests());
+    assert!(Db::open(DIRECTORY, simulated(&env).env(Arc::new(faulty.clone()))).is_err());
+    assert!(faulty.fired() > 0);
+    assert_eq!(made(&env), before);
+}
+
+/// How many log segments a call makes, or opens so that it could write to them.
+fn segments_for_writing(env: &MemEnv, call: impl FnOnce(Options)) -> u32 {
+    let (opened, called): (_, Arc<dyn Env>) = (Arc::new(AtomicU32::new(0)), Arc::new(env.clone()));
+    let counted = Arc::clone(&opened);
+    let told = move |call: &str| {
+        if call == "Env::open_log" {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    call(simulated(env).env(Arc::new(Telling { told: Arc::new(told), called })));
+    opened.load(Ordering::Relaxed)
+}
+
+/// It may be all that is left of a database whose `CURRENT` was lost: it is read, to tell, and its
+/// numbers are not given again.
+#[test]
+fn what_an_interrupted_creation_has_left_is_only_read() {
+    let env = MemEnv::new();
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    faulty.add(Rule::new(Class::Rename, 0, Action::Fail(ErrorKind::Other)));
+    assert!(Db::open(DIRECTORY, simulated(&env).env(Arc::new(faulty))).is_err());
+    let left = files(&env);
+    assert!(left.contains_key("000001.wal") && !left.contains_key("CURRENT"), "{:?}", left.keys());
+    let checked = segments_for_writing(&env, |options| {
+        let refused = Db::verify_directory(DIRECTORY, options, &mut |_| {});
+        assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    });
+    assert_eq!(checked, 0);
+    // The one that the new log begins with.
+    assert_eq!(segments_for_writing(&env, |options| drop(Db::open(DIRECTORY, options).unwrap())), 1);
+    let now = files(&env);
+    assert!(now.contains_key("000002.wal"), "{:?}", now.keys());
+    assert_eq!(now["000001.wal"], left["000001.wal"]);
 }
 
 #[test]

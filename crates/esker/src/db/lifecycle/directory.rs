@@ -116,3 +116,17 @@ pub fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: 
     let numbers = names.iter().filter_map(number_in);
     Ok(numbers.map(|number| number + 1).chain([at_least]).max().unwrap_or(at_least))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_made_as_the_options_say() {
+        let maker = |options: Options| segment_maker(Path::new("data"), &options);
+        let usual = maker(Options::default());
+        assert!(usual.mapped && !usual.in_foreground && !usual.read_only);
+        assert!(!maker(Options::default().wal_mode(WalMode::Plain)).mapped);
+        assert!(maker(Options::default().background_threads(0)).in_foreground);
+    }
+}
