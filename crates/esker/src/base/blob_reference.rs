@@ -9,6 +9,7 @@
 //! of these bytes, seeded as `blob/format.rs` says.
 
 use super::coding::Cursor;
+use std::collections::BTreeSet;
 
 /// Bytes of an encoded reference. Not eight: the memtable changes values of eight bytes in place.
 pub const REFERENCE_BYTES: usize = 24;
@@ -64,9 +65,41 @@ impl BlobReference {
         self.offset.checked_add(u64::from(self.length))
     }
 
+    /// Whether it ends behind where the record of `next` begins, which comes after it in order.
+    fn reaches_into(&self, next: &BlobReference) -> bool {
+        let begin = next.offset.saturating_sub(BLOB_RECORD_HEADER_BYTES);
+        self.file == next.file && self.end().is_none_or(|end| end > begin)
+    }
+
     /// Bytes that the value takes in its file, with its header and padding.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(u64::from(self.length))
+    }
+}
+
+/// Large values that something refers to, each once. Those that the engine writes do not overlap:
+/// each has its own place in its file, however many refer to it.
+#[derive(Debug, Default)]
+pub struct DistinctValues(BTreeSet<BlobReference>);
+
+impl DistinctValues {
+    /// Adds a value; whether it is new. Since none overlaps another, reading all of them is no more
+    /// than reading their files.
+    ///
+    /// # Errors
+    /// What is wrong, if it overlaps another.
+    pub fn insert(&mut self, reference: BlobReference) -> Result<bool, &'static str> {
+        if self.0.contains(&reference) {
+            return Ok(false);
+        }
+        let before = self.0.range(..reference).next_back();
+        let behind = self.0.range(reference..).next();
+        if before.is_some_and(|before| before.reaches_into(&reference))
+            || behind.is_some_and(|behind| reference.reaches_into(behind))
+        {
+            return Err("a large value overlaps another in its file");
+        }
+        Ok(self.0.insert(reference))
     }
 }
 
@@ -101,5 +134,38 @@ mod tests {
         assert_eq!(BlobReference::decode(&[bytes.as_slice(), &[0]].concat()), None);
         assert_eq!(BlobReference { length: 1, ..reference }.stored_bytes(), 16);
         assert_eq!(BlobReference { length: 8, ..reference }.stored_bytes(), 16);
+    }
+
+    #[test]
+    fn values_that_overlap_another_are_refused() {
+        let at = |offset, length| BlobReference { file: 7, offset, length, compressed: false, checksum: 1 };
+        let mut values = DistinctValues::default();
+        // As they stand in a file: 40 to 60, nothing at 72, and 80 to 90.
+        for reference in [at(80, 10), at(40, 20), at(72, 0)] {
+            assert_eq!(values.insert(reference), Ok(true), "{reference:?}");
+        }
+        assert_eq!(values.insert(at(40, 20)), Ok(false), "another reference to the same");
+        let overlapping = [
+            at(40, 19),
+            at(40, 21),
+            at(48, 8),
+            at(32, 100),
+            at(32, 1),
+            at(67, 0),
+            at(88, 100),
+            at(97, 1),
+            at(80, u32::MAX),
+            BlobReference { checksum: 2, ..at(40, 20) },
+            BlobReference { compressed: true, ..at(72, 0) },
+        ];
+        for reference in overlapping {
+            assert!(values.insert(reference).is_err(), "{reference:?}");
+        }
+        assert_eq!(values.insert(at(98, 1)), Ok(true), "what was refused is not there");
+        for file in [6, 8] {
+            assert_eq!(values.insert(BlobReference { file, ..at(40, 20) }), Ok(true), "file {file}");
+        }
+        let endless = BlobReference { offset: u64::MAX, length: 9, ..at(0, 0) };
+        assert_eq!(values.insert(endless), Ok(true), "only its file shows that it is none");
     }
 }

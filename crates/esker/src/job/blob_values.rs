@@ -5,6 +5,8 @@ use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind};
 use crate::blob::{BlobStore, BlobWriter};
 use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Which values are copied into a blob file of the job.
@@ -24,8 +26,24 @@ pub struct BlobValues<'a> {
 pub enum Copy<'a> {
     /// Those to a file for which this is true.
     From(&'a (dyn Fn(u64) -> bool + Sync)),
-    /// All of them: nothing is known about the files they refer to.
-    All,
+    /// All of them, each value once: nothing is known about the files they refer to, and many may
+    /// refer to one value.
+    All(&'a Copies),
+}
+
+/// Values that were copied, and where to. Takes memory in proportion to the memtables that refer to
+/// them.
+#[derive(Debug, Default)]
+pub struct Copies(Mutex<BTreeMap<BlobReference, BlobReference>>);
+
+impl Copies {
+    fn find(&self, original: &BlobReference) -> Option<BlobReference> {
+        self.0.lock().get(original).copied()
+    }
+
+    fn note(&self, original: BlobReference, copy: BlobReference) {
+        self.0.lock().insert(original, copy);
+    }
 }
 
 impl BlobValues<'_> {
@@ -48,15 +66,20 @@ impl BlobValues<'_> {
             return blobs.append(entry.value, next_number).map(Some);
         }
         let Some(reference) = BlobReference::decode(entry.value) else { return Ok(None) };
-        let wanted = match self.copy {
-            Copy::All => true,
-            Copy::From(choose) => choose(reference.file),
+        let copies = match self.copy {
+            Copy::All(copies) => Some(copies),
+            Copy::From(choose) if choose(reference.file) => None,
+            Copy::From(_) => return Ok(None),
         };
-        if !wanted {
-            return Ok(None);
+        if let Some(copy) = copies.and_then(|copies| copies.find(&reference)) {
+            return Ok(Some(copy));
         }
         // Checked as it is read: what is damaged would be valid in its new place.
         let value = self.store.read_for_job(&reference)?;
-        blobs.append(&value, next_number).map(Some)
+        let copy = blobs.append(&value, next_number)?;
+        if let Some(copies) = copies {
+            copies.note(reference, copy);
+        }
+        Ok(Some(copy))
     }
 }

@@ -48,6 +48,8 @@ pub struct Rules<'a> {
     pub bottom: bool,
     /// The keyspace's operator, if it is known.
     pub operator: Option<&'a dyn MergeOperator>,
+    /// Operands on top of a large value stay what they are, so that it is not read.
+    pub leaves_large: bool,
     /// Decides about puts that no snapshot sees.
     pub filter: Option<&'a dyn CompactionFilter>,
     /// Where to note how many operands are kept in a row.
@@ -284,6 +286,7 @@ impl Retain<'_, '_> {
             return self.emit_merged(None, stripe);
         }
         let merged = match entry.kind {
+            Kind::PutBlob if self.rules.leaves_large => None,
             // If the value cannot be read, all stays as it is, and reads of the key say so.
             Kind::PutBlob => match (self.load_large)(entry.value) {
                 Ok(value) => self.full_merge(Some(&value)),

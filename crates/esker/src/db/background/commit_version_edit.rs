@@ -101,6 +101,7 @@ pub fn rules<'a>(
         expires: keyspace.ttl().is_enabled(),
         bottom,
         operator,
+        leaves_large: false,
         filter: None,
         longest_chain: Some(&keyspace.longest_chain),
     }

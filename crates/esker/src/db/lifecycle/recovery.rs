@@ -1,7 +1,7 @@
 //! Recovery: the tables of a database, and the log replayed into memtables on top of them.
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
-use crate::base::blob_reference::BlobReference;
+use crate::base::blob_reference::{BlobReference, DistinctValues};
 use crate::base::comparator::BYTEWISE;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
@@ -36,8 +36,6 @@ pub struct Recovering {
     pub writer: MemtableWriter,
     /// Newest first.
     pub immutable: VecDeque<Arc<Memtable>>,
-    /// Large values that were found as they were written: many records may refer to one.
-    checked_values: BTreeSet<BlobReference>,
     /// The built-in operator. A custom one is not known yet: its operands are kept apart until a
     /// flush that knows it.
     pub operator: Option<Arc<dyn MergeOperator>>,
@@ -71,7 +69,6 @@ impl Recovering {
             memtable,
             writer,
             immutable: VecDeque::new(),
-            checked_values: BTreeSet::new(),
             knows_order: true,
         })
     }
@@ -177,9 +174,10 @@ pub fn replay_log(
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
     let next_keyspace = state.next_keyspace;
+    let mut checked = DistinctValues::default();
     let mut inherited = replay(maker, state.log_floor, state.log_synced.into(), &mut |record| {
         let operations = decode(&record)?;
-        if let Some(error) = missing_value(recovering, &record, &operations, blobs)? {
+        if let Some(error) = missing_value(recovering, &record, &operations, blobs, &mut checked)? {
             return Ok(Visited::Missing(error));
         }
         let last = apply_record(options, recovering, next_keyspace, &record, operations, memory)?;
@@ -208,7 +206,8 @@ pub fn replay_log(
 /// The blob files with large values that the replayed records refer to, as far as they are not in
 /// tables.
 pub fn blobs_of_replayed(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
-    recovering.values().flat_map(|target| &target.checked_values).map(|reference| reference.file).collect()
+    let memtables = recovering.values().flat_map(|target| target.immutable.iter().chain([&target.memtable]));
+    memtables.flat_map(|memtable| memtable.blob_files()).collect()
 }
 
 /// The operations of a record.
@@ -218,12 +217,18 @@ pub fn decode<'a>(record: &Record<'a>) -> Result<Vec<AnyOperation<'a>>> {
 }
 
 /// Why a large value that the record refers to, and that is in no table yet, is not there as it was
-/// written; `None` if all are.
+/// written; `None` if all are. `checked`: the values that this log was found to refer to, which are
+/// not read again.
+///
+/// # Errors
+/// `Corruption` if the record says what no engine writes: that is no end of a log that a crash cut
+/// short, where a value is missing.
 pub fn missing_value(
-    recovering: &mut BTreeMap<u64, Recovering>,
+    recovering: &BTreeMap<u64, Recovering>,
     record: &Record<'_>,
     operations: &[AnyOperation<'_>],
     blobs: &BlobStore,
+    checked: &mut DistinctValues,
 ) -> Result<Option<Error>> {
     for (operation, sequence) in operations.iter().zip(record.sequence..) {
         let AnyOperation::Key(operation) = operation else { continue };
@@ -231,18 +236,17 @@ pub fn missing_value(
             continue;
         }
         // Of a keyspace that was dropped nothing is needed.
-        let Some(target) = recovering.get_mut(&operation.keyspace) else { continue };
+        let Some(target) = recovering.get(&operation.keyspace) else { continue };
         if sequence <= target.record.flushed {
             continue;
         }
-        let Some(reference) = BlobReference::decode(operation.value) else {
-            let what = "a reference to a large value is malformed";
-            return Err(Error::corruption(record.path, record.offset, what));
-        };
-        let end = reference.end().unwrap_or(u64::MAX);
-        if !target.checked_values.insert(reference) {
+        let impossible = |what: &str| Error::corruption(record.path, record.offset, what);
+        let reference = BlobReference::decode(operation.value)
+            .ok_or_else(|| impossible("a reference to a large value is malformed"))?;
+        if !checked.insert(reference).map_err(impossible)? {
             continue;
         }
+        let end = reference.end().unwrap_or(u64::MAX);
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
             Ok(_) => {}
             Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
@@ -347,11 +351,9 @@ fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence:
 
 /// The blob files that tables and what was replayed refer to.
 pub fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
-    let mut used = BTreeSet::new();
+    let mut used = blobs_of_replayed(recovering);
     for recovered in recovering.values() {
         recovered.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
-        let memtables = recovered.immutable.iter().chain([&recovered.memtable]);
-        memtables.for_each(|memtable| used.extend(memtable.blob_files()));
     }
     used
 }

@@ -11,7 +11,7 @@ use crate::blob::BlobStore;
 use crate::db::lifecycle::recovery::Recovering;
 use crate::db::state::memory::new_memtable;
 use crate::error::{Error, Result};
-use crate::job::blob_values::{BlobValues, Copy};
+use crate::job::blob_values::{BlobValues, Copies, Copy};
 use crate::job::flush::flush;
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
@@ -92,7 +92,8 @@ pub fn write_replayed(
 ) -> Result<()> {
     let next = AtomicU64::new(state.next_file);
     let next_file = || next.fetch_add(1, Relaxed);
-    let copy = if is_closed { Copy::From(&|_| false) } else { Copy::All };
+    let copies = Copies::default();
+    let copy = if is_closed { Copy::From(&|_| false) } else { Copy::All(&copies) };
     let large = BlobValues { store: blobs, threshold: options.blob_threshold(), copy, one_by_one: true };
     let mut output = output((directory, options), cache, &next_file, large);
     let mut written = Vec::new();
@@ -103,8 +104,10 @@ pub fn write_replayed(
         let newest = Some(&recovered.memtable).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.immutable.iter().rev().chain(newest).cloned().collect();
         // No entry is dropped here because it has expired: the clock may have been wrong since the
-        // machine started. Reads hide expired entries, and later compactions drop them.
-        let rules = Rules { expires: recovered.expires, operator: recovered.operator.as_deref(), ..Rules::default() };
+        // machine started. Reads hide expired entries, and later compactions drop them. Nor is
+        // anything merged into a large value: many keys may refer to one.
+        let operator = recovered.operator.as_deref();
+        let rules = Rules { expires: recovered.expires, operator, leaves_large: true, ..Rules::default() };
         let (version, changes) = write(&memtables, &recovered.version, rules, &mut output)?;
         written.push((id, version, changes));
     }

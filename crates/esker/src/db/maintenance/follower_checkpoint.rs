@@ -18,7 +18,7 @@ use crate::db::maintenance::checkpoint::{CheckpointMode, Contents, write_into};
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::read_state::ReadState;
 use crate::error::{Error, Result};
-use crate::job::blob_values::{BlobValues, Copy};
+use crate::job::blob_values::{BlobValues, Copies, Copy};
 use crate::job::output::table_options;
 use crate::job::version_gc::Rules;
 use crate::memtable::Memtable;
@@ -113,18 +113,20 @@ fn write_memtables(
     originals.iter().for_each(|file| values.know(Arc::clone(file)));
     let next = AtomicU64::new(first_free(state, referred.union(&held).copied()));
     let next_file = || next.fetch_add(1, Ordering::Relaxed);
-    let large = BlobValues { store: &values, threshold: options.blob_threshold(), copy: Copy::All, one_by_one: true };
+    let (threshold, copies) = (options.blob_threshold(), Copies::default());
+    let large = BlobValues { store: &values, threshold, copy: Copy::All(&copies), one_by_one: true };
     let mut output = recovery_flush::output((target, options), &inner.cache, &next_file, large);
     for (keyspace, read_state) in found {
         let Some(record) = state.keyspaces.get(&keyspace.id) else { continue };
         output.keyspace = record.label(keyspace.id);
         output.order.clone_from(&keyspace.order);
         output.table = table_options(options, read_state.version.runs.is_empty());
-        // As in a recovery: an operator of the program's need not be there, and what has expired is
-        // left to a compaction.
+        // As in a recovery: an operator of the program's need not be there, and what has expired or
+        // is to be merged into a large value is left to a compaction.
         let operator = keyspaces::stored_operator(record);
         let expires = Ttl::from_stored(record.ttl).is_enabled();
-        let rules = Rules { expires, operator: operator.as_deref(), ..Rules::default() };
+        let operator = operator.as_deref();
+        let rules = Rules { expires, operator, leaves_large: true, ..Rules::default() };
         let written = recovery_flush::write(&memtables(read_state), &read_state.version, rules, &mut output);
         let (_, changes) = written.inspect_err(|error| note_damage(inner, &originals, error))?;
         for change in &changes {

@@ -6,7 +6,7 @@
 //! and the log is read again if the manifest has changed.
 
 use crate::base::batch::{AnyOperation, Operations};
-use crate::base::blob_reference::BlobReference;
+use crate::base::blob_reference::{BlobReference, DistinctValues};
 use crate::base::key::{Kind, MAX_SEQUENCE, Sequence};
 use crate::base::key_order::KeyOrder;
 use crate::blob::{BlobFile, BlobStore};
@@ -342,7 +342,7 @@ impl<'a> Walk<'a> {
             for (&id, record) in &state.keyspaces {
                 orders.insert(id, self.options.key_order(&record.name, &record.comparator)?);
             }
-            let (places, checked) = (Places::default(), BTreeSet::new());
+            let (places, checked) = (Places::default(), DistinctValues::default());
             let mut records = Records { walk: self, found: &found, orders, checked, places };
             let result = log::verify(&maker, &expected, &mut records);
             let mut places = records.places;
@@ -371,7 +371,7 @@ struct Records<'w, 'a> {
     /// Of the keyspaces that there are.
     orders: BTreeMap<u64, KeyOrder>,
     /// Large values that were looked at: many records may refer to one.
-    checked: BTreeSet<BlobReference>,
+    checked: DistinctValues,
     places: Places,
 }
 
@@ -392,7 +392,8 @@ impl log::Visitor for Records<'_, '_> {
                 let what = "a reference to a large value is malformed";
                 return Err(Error::corruption(record.path, record.offset, what));
             };
-            if self.checked.insert(reference) {
+            let is_new = self.checked.insert(reference);
+            if is_new.map_err(|what| Error::corruption(record.path, record.offset, what))? {
                 self.walk.large_value(&reference, &mut places);
             }
         }

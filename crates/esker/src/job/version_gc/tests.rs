@@ -232,6 +232,31 @@ fn what_has_expired_becomes_a_bare_delete_and_is_counted() {
     assert_eq!(done, Retained { read: 2, kept: 2, expired: 0, filtered: 0 });
 }
 
+/// A recovery leaves operands on top of a large value to later jobs, and merges all others.
+#[test]
+fn large_values_are_left_alone_where_the_rules_say_so() {
+    let number = |n: u64| n.to_le_bytes().to_vec();
+    let entry = |key: &str, sequence, kind, value| (key.as_bytes().to_vec(), sequence, kind, value);
+    let entries = [
+        entry("k", 9, Kind::Merge, number(1)),
+        entry("k", 8, Kind::Merge, number(2)),
+        // Loaded, it would be a number.
+        entry("k", 7, Kind::PutBlob, vec![1, 0, 0, 0]),
+        entry("l", 6, Kind::Merge, number(3)),
+        entry("l", 5, Kind::Put, number(4)),
+    ];
+    for leaves_large in [true, false] {
+        let rules = Rules { leaves_large, operator: Some(&UInt64Add), ..Rules::default() };
+        let (kept, _) = run_expiring(&entries, NEVER, &RangeTombstones::default(), rules);
+        let kept: Vec<Owned> = kept.into_iter().map(|(entry, _)| entry).collect();
+        let expected = match leaves_large {
+            true => vec![entry("k", 9, Kind::Merge, number(3)), entries[2].clone()],
+            false => vec![entry("k", 9, Kind::Put, number(0x1_0000_0001 + 3))],
+        };
+        assert_eq!(kept, [expected, vec![entry("l", 6, Kind::Put, number(7))]].concat(), "{leaves_large}");
+    }
+}
+
 /// Where entries can expire, operands on top of a range tombstone are what is left of an expired
 /// value: the operator is not asked what they make of nothing.
 #[test]

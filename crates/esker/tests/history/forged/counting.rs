@@ -1,5 +1,5 @@
-//! An environment that counts the bytes that are read of files. None is mapped, so that every byte
-//! comes through a call.
+//! An environment that counts the bytes that are read of files, and those that are written to
+//! growing ones, which blob files are. None is mapped, so that every byte comes through a call.
 
 use esker::Result;
 use esker::env::mem::MemEnv;
@@ -8,29 +8,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-type Reads = Arc<Mutex<BTreeMap<PathBuf, u64>>>;
+type Bytes = Arc<Mutex<BTreeMap<PathBuf, u64>>>;
 
 /// Clones share the files and the counts.
 #[derive(Clone, Debug)]
 pub struct CountingEnv {
     inner: MemEnv,
-    reads: Reads,
+    reads: Bytes,
+    writes: Bytes,
 }
 
 impl CountingEnv {
     pub fn new(inner: &MemEnv) -> CountingEnv {
-        CountingEnv { inner: inner.clone(), reads: Reads::default() }
+        CountingEnv { inner: inner.clone(), reads: Bytes::default(), writes: Bytes::default() }
     }
 
     /// Bytes read so far of files whose names end so.
     pub fn bytes_read(&self, ending: &str) -> u64 {
-        let reads = self.reads.lock().unwrap();
-        reads.iter().filter(|(path, _)| path.to_string_lossy().ends_with(ending)).map(|(_, bytes)| bytes).sum()
+        sum(&self.reads, ending)
+    }
+
+    /// Bytes written so far to growing files whose names end so.
+    pub fn bytes_written(&self, ending: &str) -> u64 {
+        sum(&self.writes, ending)
     }
 
     fn counted<F>(&self, path: &Path, inner: F) -> Counted<F> {
-        Counted { inner, path: path.to_path_buf(), reads: Arc::clone(&self.reads) }
+        let (reads, writes) = (Arc::clone(&self.reads), Arc::clone(&self.writes));
+        Counted { inner, path: path.to_path_buf(), reads, writes }
     }
+}
+
+fn sum(bytes: &Bytes, ending: &str) -> u64 {
+    let bytes = bytes.lock().unwrap();
+    bytes.iter().filter(|(path, _)| path.to_string_lossy().ends_with(ending)).map(|(_, bytes)| bytes).sum()
 }
 
 /// An open file.
@@ -38,12 +49,17 @@ impl CountingEnv {
 struct Counted<F> {
     inner: F,
     path: PathBuf,
-    reads: Reads,
+    reads: Bytes,
+    writes: Bytes,
 }
 
 impl<F> Counted<F> {
     fn count(&self, bytes: usize) {
         *self.reads.lock().unwrap().entry(self.path.clone()).or_default() += bytes as u64;
+    }
+
+    fn count_written(&self, bytes: usize) {
+        *self.writes.lock().unwrap().entry(self.path.clone()).or_default() += bytes as u64;
     }
 }
 
@@ -107,6 +123,7 @@ impl ReadFile for Counted<Arc<dyn ReadFile>> {
 
 impl GrowingFile for Counted<Arc<dyn GrowingFile>> {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.count_written(bytes.len());
         self.inner.write(offset, bytes)
     }
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

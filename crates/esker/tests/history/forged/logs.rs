@@ -7,7 +7,7 @@ use super::writing::{
     put, reference, segment, segment_of, varint, varints,
 };
 use esker::env::mem::MemEnv;
-use esker::{Db, Options};
+use esker::{Db, Error, Options};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -163,43 +163,47 @@ fn the_smallest_operations_take_memory_in_proportion() {
 }
 
 const DIRECTORY: &str = "/db";
-/// How often a log refers to one large value.
+const BLOB: u64 = 21;
+/// How often a log refers to a large value.
 const REFERENCES: u32 = 20_000;
-const REFERENCES_OF_RECORD: u32 = 1000;
+const OPERATIONS_OF_RECORD: usize = 1000;
 const LARGE_BYTES: usize = 64 << 10;
-/// The replay checks the value, and where it ends in tables, each memtable that 256 MiB of such
-/// values have filled copies it once more.
-const MOST_READS_OF_VALUE: u64 = 16;
+/// Bytes of headers, again and again.
+const FEW_BYTES: u64 = 4096;
 
 /// Where the log ends behind these records.
 fn end_of(records: &[Record]) -> u64 {
     BEHIND_LINK + records.iter().map(|(.., payload)| (24 + payload.len()).next_multiple_of(8) as u64).sum::<u64>()
 }
 
-/// A database without tables, whose log refers to one large value again and again: the n-th time
-/// under the key `key_of(n)`. With `closed` the manifest says where the log was closed.
-fn referring(key_of: fn(u32) -> u32, closed: bool) -> CountingEnv {
-    const BLOB: u64 = 21;
+/// A keyspace beside that of all forged databases. It appends operands to values.
+const APPENDING: u64 = 2;
+
+fn appending_edit() -> Vec<u8> {
+    let names = [counted(b"appending"), counted(b"bytewise"), counted(b"stringappend:2c")].concat();
+    [varints(&[4, APPENDING]), names, varint(0)].concat()
+}
+
+/// A database without tables, with this blob file and these operations in its log. With `closed`
+/// the manifest says where the log was closed.
+fn with_operations(blob: Vec<u8>, operations: &[Vec<u8>], closed: bool) -> Files {
     const CLOSE: u64 = 3;
     const BYTES: u64 = 1 << 20;
-    let value = [7u8; LARGE_BYTES];
-    let large = reference(BLOB, 40, LARGE_BYTES as u32, checksum(BLOB, 40, &value));
-    let operation = |number: u32| {
-        [varints(&[LARGE.into(), KEYSPACE]), counted(&key_of(number).to_be_bytes()), counted(&large)].concat()
-    };
-    let record = |first: u32| -> Record {
-        let numbers = first..first + REFERENCES_OF_RECORD;
-        (BATCH, 1001 + u64::from(first), numbers.flat_map(&operation).collect())
-    };
-    let mut records: Vec<Record> = (0..REFERENCES).step_by(REFERENCES_OF_RECORD as usize).map(record).collect();
-    let mut edits = Vec::new();
+    let records = operations.chunks(OPERATIONS_OF_RECORD).enumerate();
+    let mut records: Vec<Record> =
+        records.map(|(at, of)| (BATCH, 1001 + (at * OPERATIONS_OF_RECORD) as u64, of.concat())).collect();
+    let mut edits = vec![appending_edit()];
     if closed {
         records.push((CLOSE, 0, Vec::new()));
         edits.push(varints(&[8, 1, end_of(&records)]));
     }
     let mut files = manifest(&[first_edit(&edits)]);
-    files.insert(format!("{BLOB:06}.blob"), blob(BLOB, 1, &value, false));
+    files.insert(format!("{BLOB:06}.blob"), blob);
     files.insert("000001.wal".into(), segment_of(1, BYTES, BYTES as usize, [0, 0, 0], &records));
+    files
+}
+
+fn counting(files: Files) -> CountingEnv {
     let env = MemEnv::new();
     for (name, bytes) in files {
         env.set_file_bytes(&Path::new(DIRECTORY).join(name), bytes);
@@ -207,25 +211,112 @@ fn referring(key_of: fn(u32) -> u32, closed: bool) -> CountingEnv {
     CountingEnv::new(&env)
 }
 
-/// One large value, and references to it without end: a log of some hundred KiB that would have an
-/// open read more than a GiB. (An open that writes tables copies the value for each key that has
-/// it, so that there it is one key.)
+fn put_large(keyspace: u64, key: u32, reference: &[u8]) -> Vec<u8> {
+    [varints(&[LARGE.into(), keyspace]), counted(&key.to_be_bytes()), counted(reference)].concat()
+}
+
+/// The two values that the n-th reference is to one of, in turn.
+fn value_at(number: u32) -> [u8; LARGE_BYTES] {
+    [7 + (number % 2) as u8; LARGE_BYTES]
+}
+
+/// The keyspace that the n-th reference is in: each has both values.
+fn keyspace_at(number: u32) -> u64 {
+    if (number / 2).is_multiple_of(2) { KEYSPACE } else { APPENDING }
+}
+
+fn blob_of_two() -> Vec<u8> {
+    let mut bytes = blob(BLOB, 1, &value_at(0), false);
+    let (second, offset) = (value_at(1), bytes.len() as u64 + 8);
+    bytes.extend(checksum(BLOB, offset, &second).to_le_bytes());
+    bytes.extend((LARGE_BYTES as u32).to_le_bytes());
+    bytes.extend(second);
+    bytes
+}
+
+/// A log that refers to two large values again and again: the n-th time under the key `key_of(n)`.
+/// With `operands` it then appends to each value of the keyspace that does so.
+fn referring(key_of: fn(u32) -> u32, closed: bool, operands: bool) -> CountingEnv {
+    const MERGE: u64 = 2;
+    let references = [0u32, 1].map(|at| {
+        let offset = 40 + u64::from(at) * (8 + LARGE_BYTES as u64);
+        reference(BLOB, offset, LARGE_BYTES as u32, checksum(BLOB, offset, &value_at(at)))
+    });
+    let put = |number: u32| put_large(keyspace_at(number), key_of(number), &references[number as usize % 2]);
+    let merge =
+        |number: u32| [varints(&[MERGE, APPENDING]), counted(&key_of(number).to_be_bytes()), counted(b"more")].concat();
+    let mut operations: Vec<Vec<u8>> = (0..REFERENCES).map(put).collect();
+    if operands {
+        operations.extend((0..REFERENCES).filter(|&number| keyspace_at(number) == APPENDING).map(merge));
+    }
+    counting(with_operations(blob_of_two(), &operations, closed))
+}
+
+type Open = fn(&'static str, Options) -> esker::Result<Db>;
+
+/// Large values, and references to them without end, from two keyspaces: a log of some hundred KiB
+/// that would have an open read more than a GiB. It reads each value once to check it, and once
+/// more to copy it, where it writes tables.
 #[test]
 fn a_large_value_is_not_read_for_each_reference_in_the_log() {
-    type Open = fn(&'static str, Options) -> esker::Result<Db>;
     let each_key_once: fn(u32) -> u32 = |number| number;
     let one_key: fn(u32) -> u32 = |_| REFERENCES - 1;
-    let ways: [(&str, Open, CountingEnv); 3] = [
-        ("read only", Db::open_read_only, referring(each_key_once, false)),
-        ("closed", Db::open, referring(each_key_once, true)),
-        ("not closed", Db::open, referring(one_key, false)),
+    let ways: [(&str, Open, CountingEnv, u64); 6] = [
+        ("read only", Db::open_read_only, referring(each_key_once, false, false), 1),
+        ("closed", Db::open, referring(each_key_once, true, false), 1),
+        ("one key", Db::open, referring(one_key, false, false), 2),
+        ("each key", Db::open, referring(each_key_once, false, false), 2),
+        ("operands, read only", Db::open_read_only, referring(each_key_once, false, true), 1),
+        ("operands", Db::open, referring(each_key_once, false, true), 2),
     ];
-    for (name, open, env) in ways {
+    let values_bytes = blob_of_two().len() as u64;
+    for (name, open, env, reads) in ways {
         let options = options(Arc::new(env.clone())).write_buffer_bytes(16 << 20);
         let db = open(DIRECTORY, options).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (read, most) = (env.bytes_read(".blob"), MOST_READS_OF_VALUE * LARGE_BYTES as u64);
-        assert!((LARGE_BYTES as u64..=most).contains(&read), "{name}: {read} bytes for a value of {LARGE_BYTES}");
-        let found = db.existing_keyspace("k").unwrap().get((REFERENCES - 1).to_be_bytes()).unwrap();
-        assert_eq!(found.as_deref(), Some(&[7u8; LARGE_BYTES][..]), "{name}");
+        let (read, written) = (env.bytes_read(".blob"), env.bytes_written(".blob"));
+        let least = 2 * LARGE_BYTES as u64;
+        assert!((least..=reads * values_bytes + FEW_BYTES).contains(&read), "{name}: {read} of {values_bytes} read");
+        let most = (reads - 1) * (values_bytes + FEW_BYTES);
+        assert!(written <= most, "{name}: {written} bytes written for values of {values_bytes}");
+        let last = REFERENCES - 1;
+        assert_eq!(keyspace_at(last), APPENDING);
+        let found = db.existing_keyspace("appending").unwrap().get(last.to_be_bytes()).unwrap();
+        let appended: &[u8] = if name.starts_with("operands") { b",more" } else { b"" };
+        assert!(found.as_deref() == Some(&[&value_at(last)[..], appended].concat()[..]), "{name}");
+    }
+}
+
+/// References to the ends of one large value, each under a checksum that is right: none is the same
+/// as another, so that each would be read. No engine wrote such a record, so it is no end of a log
+/// that a crash cut short.
+#[test]
+fn large_values_that_overlap_are_refused() {
+    const OVERLAPPING: u32 = 200;
+    let value = [7u8; LARGE_BYTES];
+    let operation = |number: u32| {
+        let rest = &value[number as usize * 8..];
+        let offset = 40 + u64::from(number) * 8;
+        put_large(KEYSPACE, number, &reference(BLOB, offset, rest.len() as u32, checksum(BLOB, offset, rest)))
+    };
+    for (name, backwards) in [("inwards", false), ("outwards", true)] {
+        let mut operations: Vec<Vec<u8>> = (0..OVERLAPPING).map(operation).collect();
+        if backwards {
+            operations.reverse();
+        }
+        let files = with_operations(blob(BLOB, 1, &value, false), &operations, false);
+        let ways: [(&str, Open); 2] = [("read only", Db::open_read_only), ("open", Db::open)];
+        for (way, open) in ways {
+            let env = counting(files.clone());
+            match open(DIRECTORY, options(Arc::new(env.clone()))) {
+                Err(Error::Corruption { path, .. }) => assert!(path.ends_with("000001.wal"), "{way}, {name}: {path:?}"),
+                other => panic!("{way}, {name}: {other:?}"),
+            }
+            // A reader may try again, because a writer may have been at work.
+            let (read, most) = (env.bytes_read(".blob"), 10 * (LARGE_BYTES as u64 + FEW_BYTES));
+            assert!(read <= most, "{way}, {name}: {read} bytes of a value of {LARGE_BYTES}");
+        }
+        let found = outcomes(&format!("overlapping-{name}"), &files);
+        assert!(found["read"].starts_with("Corruption") && found["open"].starts_with("Corruption"), "{found:#?}");
+        assert!(found["repair"] == "ok" && found["after repair"] == "ok", "{name}: {found:#?}");
     }
 }

@@ -25,6 +25,7 @@ mod tables;
 pub use report::{RepairReport, RepairedFile};
 
 use crate::base::batch::{AnyOperation, Operations};
+use crate::base::blob_reference::DistinctValues;
 use crate::base::comparator::BYTEWISE;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
@@ -363,14 +364,15 @@ impl Work<'_> {
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
         let (restored, mut has_merges) = (&self.restored, false);
-        let with_tables = state.keyspaces.len();
+        let (with_tables, mut checked) = (state.keyspaces.len(), DistinctValues::default());
         lost_settings::learn_from_tables(state, &mut recovering);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
                 lost_settings::learn_from_log(state, &mut recovering, operation, options, &memory)?;
             }
-            if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
+            let blobs = &self.tables.blobs;
+            if let Some(error) = recovery::missing_value(&recovering, &record, &operations, blobs, &mut checked)? {
                 // As in any recovery, the log ends with the value that is missing.
                 return Err(error);
             }
