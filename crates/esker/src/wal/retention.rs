@@ -2,7 +2,11 @@
 
 use super::archive::Expendable;
 use super::log_sync::LogSync;
+use super::segment::{Position, write_again};
 use crate::base::key::Sequence;
+use crate::error::Result;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl LogSync {
     /// Where changes are kept, keeps the segments before `floor`, which a durable manifest must
@@ -24,6 +28,17 @@ impl LogSync {
         drop(state);
         // Closing a file takes a mapping down, which takes a while.
         drop(gone);
+    }
+
+    /// Writes the records of earlier runs behind `position` once more, for the next sync:
+    /// [`write_again`] says why.
+    pub fn write_again_behind(&self, position: Position) -> Result<()> {
+        let old: Vec<_> = self.state.lock().retired.iter().map(|old| Arc::clone(&old.segment)).collect();
+        for segment in old.iter().filter(|segment| segment.number >= position.segment) {
+            let begin = if segment.number == position.segment { position.offset } else { 0 };
+            write_again(&*segment.file, begin..segment.written.load(Ordering::Relaxed))?;
+        }
+        Ok(())
     }
 
     /// Whether segments are kept for readers of changes.

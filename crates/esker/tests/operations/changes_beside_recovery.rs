@@ -4,7 +4,7 @@ use crate::changes::keeping;
 use crate::common::{DIRECTORY, keyspace};
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::MemEnv;
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::{ChangeOperation, Changes, Db, Follower, WriteOptions};
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,6 +225,53 @@ fn a_read_that_fails_in_an_open_gives_up_no_changes() {
         if faulty.fired() == 0 {
             assert!(nth > 10);
             break;
+        }
+    }
+}
+
+/// Every change that is kept, as text.
+fn all_changes(db: &Db) -> Vec<String> {
+    db.changes(0).unwrap().map(|batch| format!("{:?}", batch.unwrap())).collect()
+}
+
+/// After a failed sync the system shows bytes that the device will never get, and takes them for
+/// written. What a recovery has put into tables stays in the changes nevertheless: the segments
+/// that it read, and the large values.
+#[test]
+fn changes_that_recovery_showed_stay_after_a_failed_sync_and_a_power_loss() {
+    let cases = [
+        (SyncFailure::DropPending, 3, false),
+        (SyncFailure::DropPending, 60, true),
+        (SyncFailure::KeepSome(1), 300, true),
+    ];
+    for (failure, puts, begins_synced) in cases {
+        let fails = |successes| {
+            let env = MemEnv::new();
+            let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+            let k = keyspace(&db, "k");
+            k.put("first", [1; 200]).unwrap();
+            if begins_synced {
+                db.sync().unwrap();
+            }
+            fill(&db, puts);
+            k.put("large", [2; 200]).unwrap();
+            env.fail_sync(successes, failure);
+            db.sync().is_err().then_some(env)
+        };
+        let failing: Vec<MemEnv> = (0..).map_while(fails).collect();
+        assert!(failing.len() >= 2, "the large values, and the log");
+        for (nth, env) in failing.into_iter().enumerate() {
+            let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+            let seen = all_changes(&db);
+            assert_eq!(seen.len(), puts + 2);
+            keyspace(&db, "k").put_with("later", "x", &WriteOptions::new().sync(true)).unwrap();
+            drop(db);
+            for mode in [CrashMode::LoseAll, CrashMode::OnlyMetadata, CrashMode::OnlyData, CrashMode::KeepAll] {
+                let db = Db::open(DIRECTORY, keeping(&env.crash(&mode, 0))).unwrap();
+                let found = all_changes(&db);
+                assert_eq!(found.len(), puts + 3, "{failure:?} of sync {nth}, {mode:?}");
+                assert_eq!(found[..puts + 2], seen, "{failure:?} of sync {nth}, {mode:?}");
+            }
         }
     }
 }

@@ -1,14 +1,13 @@
 //! What an open does for readers of changes.
 
-use crate::blob::format::file_name;
+use crate::base::blob_reference::DistinctValues;
+use crate::blob::format::{HEADER_BYTES as BLOB_HEADER_BYTES, file_name};
 use crate::error::Result;
 use crate::options::{ChangeRetention, Options};
 use crate::version::edit::ManifestState;
 use crate::wal::format::{HEADER_BYTES, record_bytes};
-use crate::wal::segment::Position;
-use crate::wal::segment::SegmentMaker;
+use crate::wal::segment::{Position, SegmentMaker, write_again};
 use crate::wal::writer::{Inherited, LogWriter};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Goes on with the changes that were kept before, begins to keep them, or gives them up.
@@ -43,17 +42,26 @@ fn has_no_record(state: &ManifestState) -> bool {
     segment == state.changes_segment && offset <= HEADER_BYTES as u64 + record_bytes(24)
 }
 
-/// Makes durable what was replayed, and the blob files that it refers to: of what is in tables with
-/// the next manifest, no change is ever missing. The process that wrote it may have died before it
-/// synced anything.
-pub fn make_durable(options: &Options, directory: &Path, log: &LogWriter, referred_to: &BTreeSet<u64>) -> Result<()> {
-    for &number in referred_to {
-        let path = directory.join(file_name(number));
-        // Before a record whose value is not there the log has ended.
-        if options.env.exists(&path)? {
-            options.env.open_log(&path, None, false)?.sync()?;
-        }
+/// Makes durable what was replayed of a log that was not closed, and the large values that it
+/// refers to: of what is in tables with the next manifest, no change is ever missing. The process
+/// that wrote it may have died before it synced anything, or because a sync had failed: then the
+/// system shows bytes that the device will never get, and takes them for written
+/// (`recovery_flush.rs`). So what is not known to be on the device, behind `synced`, is written
+/// once more before the sync.
+pub fn make_durable(
+    options: &Options,
+    directory: &Path,
+    log: &LogWriter,
+    synced: Position,
+    large_values: &DistinctValues,
+) -> Result<()> {
+    for (number, values) in large_values.stretches() {
+        let file = options.env.open_log(&directory.join(file_name(number)), None, false)?;
+        write_again(&*file, 0..BLOB_HEADER_BYTES)?;
+        write_again(&*file, values)?;
+        file.sync()?;
     }
-    // Their names were synced with that of the new segment.
+    // The names of all these files were synced with that of the new segment.
+    log.shared().write_again_behind(synced)?;
     log.shared().sync_to(Position { segment: log.position().segment, offset: 0 })
 }

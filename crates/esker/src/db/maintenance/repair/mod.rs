@@ -33,6 +33,7 @@ use crate::db::files::lost_edit;
 use crate::db::files::{remover, repair_mark};
 use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::db::lifecycle::{directory, recovery, recovery_flush};
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
@@ -119,6 +120,18 @@ struct Work<'a> {
 
 /// The tables of one keyspace that no manifest names, with what is left of them.
 type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
+
+/// The blob files that no table refers to. The next open would remove them, and they may be all
+/// that is left of what they hold.
+fn unused_values(
+    env: &dyn Env,
+    directory: &Path,
+    recovering: &BTreeMap<u64, recovery::Recovering>,
+) -> Result<Vec<String>> {
+    let used = recovery::blobs_in_use(recovering);
+    let is_unused = |name: &String| blob_number(name).is_some_and(|number| !used.contains(&number));
+    Ok(env.list(directory)?.into_iter().filter(is_unused).collect())
+}
 
 impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
@@ -406,14 +419,7 @@ impl Work<'_> {
         self.state.log_synced = writer.position().into();
         let number = self.state.next_file;
         self.state.next_file += 1;
-        let used: BTreeSet<u64> = recovering
-            .values()
-            .flat_map(|recovered| recovered.version.tables())
-            .flat_map(|(_, table)| table.summary().blobs.keys().copied().collect::<Vec<_>>())
-            .collect();
-        // The next open would remove them, and they may be all that is left of what they hold.
-        let unused = |name: &String| blob_number(name).is_some_and(|number| !used.contains(&number));
-        self.aside.extend(env.list(directory)?.into_iter().filter(unused));
+        self.aside.extend(unused_values(env, directory, &recovering)?);
         let mut kept = self.aside.clone();
         kept.extend(self.report.files.iter().any(|file| file.path == directory.join(CURRENT)).then(|| CURRENT.into()));
         remover::keep_in_lost(env, directory, &kept)?;
