@@ -10,6 +10,7 @@ mod grid;
 mod judgement;
 mod leveldb_2011_study;
 mod memtable_study;
+mod pages;
 mod plans;
 mod published;
 mod report_html;

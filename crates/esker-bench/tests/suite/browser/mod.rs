@@ -6,11 +6,12 @@
 
 mod client;
 
+use crate::pages::kept;
 use crate::report_html::synthetic as scoreboard;
 use crate::study_report::synthetic as studies;
 use client::{Browser, base64, find};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const WIDTHS: [(u32, &str); 2] = [(1280, "wide"), (360, "phone")];
 const CHECKS: &str = include_str!("checks.js");
@@ -37,14 +38,10 @@ impl Look {
     }
 }
 
-fn target(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
-
 /// A browser; `None`, with a line, where there is none.
 fn browser(log: &str) -> Option<Browser> {
     match find() {
-        Some(program) => Some(Browser::start(&program, &target(log)).unwrap()),
+        Some(program) => Some(Browser::start(&program, &kept(log)).unwrap()),
         None if std::env::var("CI").is_ok_and(|ci| ci == "true") => {
             panic!("no browser: run scripts/browser, or set ESKER_BROWSER")
         }
@@ -58,7 +55,7 @@ fn browser(log: &str) -> Option<Browser> {
 /// Opens the page of `html`, as wide and as dark as requested, looks at it, and keeps a picture of
 /// so much of it.
 fn look(browser: &mut Browser, name: &str, html: &str, width: u32, scheme: &str, highest: u64) -> Look {
-    let path = target(&format!("{name}.html"));
+    let path = kept(&format!("{name}.html"));
     std::fs::write(&path, html).unwrap();
     let url = format!("file://{}", path.display());
     let size = json!({ "width": width, "height": WINDOW, "deviceScaleFactor": 1, "mobile": false });
@@ -73,7 +70,7 @@ fn look(browser: &mut Browser, name: &str, html: &str, width: u32, scheme: &str,
     let picture = browser.call("Page.captureScreenshot", picture).unwrap();
     let bytes = base64(picture["data"].as_str().unwrap());
     assert!(bytes.starts_with(b"\x89PNG"), "a screenshot of {} bytes", bytes.len());
-    std::fs::write(target(&format!("{name}-{width}-{scheme}.png")), bytes).unwrap();
+    std::fs::write(kept(&format!("{name}-{width}-{scheme}.png")), bytes).unwrap();
     let noise = browser.events().iter().filter_map(|event| noise(event, &url)).collect();
     Look { seen, noise }
 }
@@ -138,7 +135,7 @@ fn the_reports_of_kept_studies_are_readable() {
         if !name.ends_with(".jsonl") || name.contains("scoreboard") || name.contains("study-scale") {
             continue;
         }
-        let page = target("kept.html");
+        let page = kept("kept.html");
         let arguments = [path.to_str().unwrap(), "--html", page.to_str().unwrap()].map(str::to_string);
         assert_eq!(esker_bench::report::study::report_with(&arguments, &mut Vec::new()), 0, "{name}");
         let html = std::fs::read_to_string(page).unwrap();

@@ -6,6 +6,7 @@
 pub mod markup;
 pub mod synthetic;
 
+use crate::pages::kept;
 use esker_bench::record::{Record, Run};
 use esker_bench::report::{render_html, write_html};
 use esker_engines::ENGINES;
@@ -14,7 +15,7 @@ use markup::{check, text};
 #[test]
 fn a_full_run_is_shown_completely() {
     let run = synthetic::full();
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html");
+    let path = kept("report.html");
     write_html(&run, &path).unwrap();
     let page = std::fs::read_to_string(&path).unwrap();
     assert_eq!(page, render_html(&run));
