@@ -32,12 +32,22 @@ pub struct All {
     kept_by_time: Option<u64>,
 }
 
-/// What a database tells at that time; none if it keeps no changes. `lost`: it has been
-/// recovered, and some of the bytes for which older ones were given up may have been lost.
+/// What a database may have lost of the changes that it has kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LostChanges {
+    None,
+    /// It has been recovered, and some of the bytes for which older ones were given up may have
+    /// been lost.
+    Newest,
+    /// A sync had failed before: any of those that a recovery relied on.
+    Any,
+}
+
+/// What a database tells at that time; none if it keeps no changes.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer.
-pub fn told(db: &Db, now: u64, lost: bool) -> Checked<esker::Result<Option<All>>> {
-    let some_are_gone = match db.changes(1) {
+pub fn told(db: &Db, now: u64, lost: LostChanges) -> Checked<esker::Result<Option<All>>> {
+    let mut some_are_gone = match db.changes(1) {
         Ok(_) => false,
         Err(Error::Gone { oldest }) if oldest > 1 => true,
         Err(Error::InvalidArgument { .. }) => return Ok(Ok(None)),
@@ -48,12 +58,19 @@ pub fn told(db: &Db, now: u64, lost: bool) -> Checked<esker::Result<Option<All>>
     let is_by_time = options.contains(&format!("{KEPT_TIME:?}"));
     let kept = db.stats().kept_wal_bytes;
     // Only the writer has a log, and says how much of it is kept.
-    let is_less_kept = !lost && !is_by_time && db.health().writable && kept < LEAST_KEPT_BYTES;
-    if some_are_gone && (keeps_all || is_less_kept) {
+    let is_less_kept = lost == LostChanges::None && !is_by_time && db.health().writable && kept < LEAST_KEPT_BYTES;
+    if some_are_gone && (keeps_all || is_less_kept) && lost != LostChanges::Any {
         return Err(format!("changes were given up, and {kept} bytes of them are kept (all: {keeps_all})"));
     }
-    let batches = db.changes(0).and_then(|changes| changes.collect());
-    let kept_by_time = is_by_time.then_some(now);
+    let mut batches = db.changes(0).and_then(|changes| changes.collect());
+    let mut kept_by_time = is_by_time.then_some(now);
+    if lost == LostChanges::Any {
+        kept_by_time = None;
+        if let Err(Error::Gone { oldest }) = batches {
+            some_are_gone = true;
+            batches = db.changes(oldest).and_then(|changes| changes.collect());
+        }
+    }
     Ok(batches.map(|batches| Some(All { batches, some_are_gone, kept_by_time })))
 }
 

@@ -1,5 +1,7 @@
 //! Where the pages and pictures that tests make are kept, to be looked at.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

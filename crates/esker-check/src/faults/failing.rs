@@ -114,6 +114,7 @@ impl Course<'_> {
         }
         // "What a `destroy` has removed whose sync of the directory failed can be back after a
         // power loss, also where another one has succeeded since" (durability.md).
+        progress.sync_failed = hit && failing.is_sync();
         let gave_removals_up = hit && progress.destroying && failing.gives_names_up();
         let depth = if gave_removals_up { 0 } else { 1 };
         for loss in [Loss::Process, Loss::Machine(CrashMode::LoseAll, 0), Loss::random(random)] {
@@ -135,6 +136,11 @@ impl Failing {
     /// sync of it succeeds.
     fn gives_names_up(self) -> bool {
         matches!(self.fault(), Fault::SyncDir(SyncFailure::DropPending | SyncFailure::KeepSome(_)))
+    }
+
+    /// Whether a sync fails.
+    fn is_sync(self) -> bool {
+        matches!(self.fault().class(), Class::Sync | Class::SyncDir)
     }
 
     fn nth(self) -> u64 {

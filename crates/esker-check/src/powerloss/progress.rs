@@ -4,7 +4,7 @@ use super::script::{COUNTER, KEYSPACES, MOST_KEYS, NAMES, NOW_MS, dropping, empt
 use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use crate::Checked;
 use crate::asked::{Question, Right};
-use crate::feed::{self, FeedReader};
+use crate::feed::{self, FeedReader, LostChanges};
 use crate::generator::Expected;
 use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, difference, model_state, shown};
@@ -78,6 +78,8 @@ pub struct Progress {
     pub renewed: usize,
     /// Commits covered by a flush or a close: they survive even if they were not logged.
     pub flushed: usize,
+    /// Whether a sync has failed: what the system shows of the files may not be on the device.
+    pub sync_failed: bool,
     /// Whether the file that names the manifest may be missing.
     pub damaged: bool,
     /// Whether the database may have been removed in part.
@@ -117,6 +119,7 @@ impl Default for Progress {
             listed: 0,
             renewed: 0,
             flushed: 0,
+            sync_failed: false,
             damaged: false,
             destroying: false,
             tried: BTreeSet::new(),
@@ -182,6 +185,7 @@ impl Progress {
             // Of what was found behind the last commit, a later loss may take all but `altered`.
             ends: [&self.ends[..count], &[self.ends[count].min(events)]].concat(),
             feed_is_known: self.feed_is_known,
+            sync_failed: self.sync_failed,
             standing: self.standing.recovered(found, all_durable),
             model,
             // Numbers that the lost commits had are not used again, so that no later state equals a
@@ -360,12 +364,17 @@ impl Progress {
         self.altered = self.model.journal().map_or(0, Journal::behind_alterations).max(self.altered);
     }
 
+    /// What a recovered database may lack for readers of changes.
+    fn lost_changes(&self) -> LostChanges {
+        if self.sync_failed { LostChanges::Any } else { LostChanges::Newest }
+    }
+
     /// The commits, and the events, of which a recovered database may consist: the contents decide,
     /// and what readers of changes are told, and the names and settings.
     pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
         let found = self.standing.check(db)?;
         let count = self.find(state, least)?;
-        let told = if self.feed_is_known { feed::told(db, self.now, true)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, self.now, self.lost_changes())? } else { Ok(None) };
         let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
             return Ok(Recovered { count, events: *self.events(count).end(), found });
         };
@@ -410,7 +419,7 @@ impl Progress {
     /// A reader of changes that has been told of all of them, by a database in which nothing was
     /// lost; none where none are kept.
     pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told = if self.feed_is_known { feed::told(db, self.now, false)? } else { Ok(None) };
+        let told = if self.feed_is_known { feed::told(db, self.now, LostChanges::None)? } else { Ok(None) };
         let told = match told {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(Ok(None)),

@@ -9,8 +9,7 @@
 //! of these bytes, seeded as `blob/format.rs` says.
 
 use super::coding::Cursor;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeSet;
 
 /// Bytes of an encoded reference. Not eight: the memtable changes values of eight bytes in place.
 pub const REFERENCE_BYTES: usize = 24;
@@ -102,23 +101,6 @@ impl DistinctValues {
         }
         Ok(self.0.insert(reference))
     }
-
-    /// Takes a value out again that turned out not to be there.
-    pub fn remove(&mut self, reference: &BlobReference) {
-        self.0.remove(reference);
-    }
-
-    /// For each file, from where the record of the first of its values begins to where the last
-    /// value ends.
-    pub fn stretches(&self) -> BTreeMap<u64, Range<u64>> {
-        let mut stretches = BTreeMap::new();
-        for reference in &self.0 {
-            let begin = reference.offset.saturating_sub(BLOB_RECORD_HEADER_BYTES);
-            let stretch = stretches.entry(reference.file).or_insert(begin..begin);
-            stretch.end = reference.end().unwrap_or(stretch.end);
-        }
-        stretches
-    }
 }
 
 /// The length that is stored, and whether it is that of a compressed value.
@@ -183,9 +165,6 @@ mod tests {
         for file in [6, 8] {
             assert_eq!(values.insert(BlobReference { file, ..at(40, 20) }), Ok(true), "file {file}");
         }
-        values.remove(&at(98, 1));
-        let stretches: Vec<_> = values.stretches().into_iter().collect();
-        assert_eq!(stretches, [(6, 32..60), (7, 32..90), (8, 32..60)]);
         let endless = BlobReference { offset: u64::MAX, length: 9, ..at(0, 0) };
         assert_eq!(values.insert(endless), Ok(true), "only its file shows that it is none");
     }

@@ -249,6 +249,9 @@ struct Listed {
     changes_from: Sequence,
     /// The oldest segment that has some of them.
     segment: u64,
+    /// The changes up to these writes may be lost; later ones are in these segments and those
+    /// behind.
+    recovered: BTreeMap<Sequence, u64>,
     unlogged: BTreeMap<Sequence, UnloggedChange>,
     keyspaces: BTreeMap<u64, Listing>,
     durable: Position,
@@ -336,10 +339,28 @@ impl Listed {
         Ok(Listed {
             changes_from: state.changes_from,
             segment: state.changes_segment,
+            recovered: state.changes_recovered.clone(),
             unlogged: state.unlogged.clone(),
             keyspaces: list(state),
             durable: synced.max(state.log_synced.into()),
         })
+    }
+
+    /// The oldest segment in which the changes from there on are: before one that a recovery began
+    /// there may be a hole.
+    fn oldest_segment(&self, next: Sequence) -> u64 {
+        self.recovered.range(..next).next_back().map_or(self.segment, |(_, &behind)| behind)
+    }
+
+    /// Why there is no change from there on, where reading failed with `error`: it was given up
+    /// meanwhile, or what a recovery relied on was lost.
+    fn reason(&self, next: Sequence, error: Error) -> Error {
+        let recovered = self.recovered.range(next..).next();
+        match (error, recovered) {
+            _ if next < self.changes_from => Error::Gone { oldest: self.changes_from },
+            (Error::Corruption { .. }, Some((last, _))) => Error::Gone { oldest: last + 1 },
+            (error, _) => error,
+        }
     }
 
     /// The change behind which the settings of the keyspace are no more those of `before`.
@@ -437,8 +458,7 @@ impl ChangeReader {
                 Err(error) => {
                     // What was read of the log was released meanwhile, or is damaged.
                     self.tail = None;
-                    let oldest = Listed::read(inner)?.changes_from;
-                    return Err(if self.next < oldest { Error::Gone { oldest } } else { error });
+                    return Err(Listed::read(inner)?.reason(self.next, error));
                 }
             }
             if !self.ready.is_empty() {
@@ -446,7 +466,7 @@ impl ChangeReader {
             }
         }
         let what = format!("the log has a hole before write {}, whose changes it should have", self.next);
-        Err(Error::corruption(&inner.directory, 0, what))
+        Err(Listed::read(inner)?.reason(self.next, Error::corruption(&inner.directory, 0, what)))
     }
 
     /// Reads changes up to `bound`, or as many as are read ahead. False if the log does not go on
@@ -454,7 +474,7 @@ impl ChangeReader {
     fn read_up_to(&mut self, inner: &Inner, bound: Sequence, listed: &Listed) -> Result<bool> {
         let ChangeReader { next, only_durable, ready, maker, tail, values } = self;
         if tail.is_none() {
-            *tail = LogTail::from(maker.clone(), *next, listed.segment)?;
+            *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next))?;
         }
         let Some(tail) = tail else { return Ok(false) };
         // Nothing up to the bound is in a later segment.

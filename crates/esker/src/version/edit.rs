@@ -45,6 +45,9 @@ pub const MAX_KEYSPACE_ID: u64 = 1 << 20;
 /// So many loads, drops and other settings of keyspaces are listed for readers of changes.
 const MOST_UNLOGGED: usize = 4096;
 
+/// So many recoveries are listed for them. What is said of one that is not is said of the next.
+const MOST_RECOVERED: usize = 64;
+
 /// A change to a [`ManifestState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -64,6 +67,7 @@ pub enum Change {
     Loaded { sequence: Sequence, keyspace: u64 },
     Dropped { sequence: Sequence, keyspace: u64, comparator: String, settings: Settings },
     Altered { sequence: Sequence, keyspace: u64, before: Settings },
+    ChangesRecovered { sequence: Sequence, segment: u64 },
 }
 
 /// What can be changed of a keyspace, but for how it is compacted.
@@ -147,6 +151,10 @@ pub struct ManifestState {
     pub changes_segment: u64,
     /// What the log does not say of the changes from there on, by its place in the order of writes.
     pub unlogged: BTreeMap<Sequence, UnloggedChange>,
+    /// The last writes of logs that were recovered though the device need not have all of them, and
+    /// the segments that the log went on in: of the changes that are kept up to the last of these
+    /// writes some may be lost with the power (`db/lifecycle/keep_changes.rs`).
+    pub changes_recovered: BTreeMap<Sequence, u64>,
 }
 
 /// A change of a whole keyspace, which is in no log.
@@ -192,6 +200,7 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::DropKeyspace { id } => put(&[11, *id]),
             Change::NextKeyspace(id) => put(&[12, *id]),
             Change::ChangesFrom { sequence, segment } => put(&[13, *sequence, *segment]),
+            Change::ChangesRecovered { sequence, segment } => put(&[18, *sequence, *segment]),
             Change::Loaded { sequence, keyspace } => put(&[14, *sequence, *keyspace]),
             Change::Dropped { sequence, keyspace, comparator, settings: Settings { name, operator: None, ttl: 0 } } => {
                 put(&[15, *sequence, *keyspace]);
@@ -260,6 +269,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
                 let settings = Settings { name, operator, ttl: cursor.varint("a ttl")? };
                 Change::Dropped { sequence, keyspace, comparator, settings }
             }
+            18 => Change::ChangesRecovered { sequence: next()?, segment: next()? },
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
@@ -275,23 +285,30 @@ fn text(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| cursor.expected("a name in UTF-8"))
 }
 
+/// The greatest keyspace id in a change, and the greatest of its other numbers that have a bound.
+fn bounded(change: &Change) -> (u64, u64) {
+    match change {
+        Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
+        Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
+        Change::ChangesFrom { sequence, segment } | Change::ChangesRecovered { sequence, segment } => {
+            (0, *sequence.max(segment))
+        }
+        Change::Loaded { sequence, keyspace }
+        | Change::Dropped { sequence, keyspace, .. }
+        | Change::Altered { sequence, keyspace, .. } => (*keyspace, *sequence),
+        Change::Keyspace { id, .. } => (*id, 0),
+        // Behind the greatest.
+        Change::NextKeyspace(next) => (next.saturating_sub(1), 0),
+        Change::AddTable { run, number, .. } => (0, *run.max(number)),
+        Change::Closed { segment, .. } | Change::LogSynced { segment, .. } => (0, *segment),
+        Change::RemoveTable { .. } | Change::Style { .. } | Change::DropKeyspace { .. } => (0, 0),
+    }
+}
+
 impl ManifestState {
     /// Applies `change`, or says what is impossible about it.
     pub fn apply(&mut self, change: &Change) -> Result<(), String> {
-        let (id, number) = match change {
-            Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
-            Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
-            Change::ChangesFrom { sequence, segment } => (0, *sequence.max(segment)),
-            Change::Loaded { sequence, keyspace }
-            | Change::Dropped { sequence, keyspace, .. }
-            | Change::Altered { sequence, keyspace, .. } => (*keyspace, *sequence),
-            Change::Keyspace { id, .. } => (*id, 0),
-            // Behind the greatest.
-            Change::NextKeyspace(next) => (next.saturating_sub(1), 0),
-            Change::AddTable { run, number, .. } => (0, *run.max(number)),
-            Change::Closed { segment, .. } | Change::LogSynced { segment, .. } => (0, *segment),
-            Change::RemoveTable { .. } | Change::Style { .. } | Change::DropKeyspace { .. } => (0, 0),
-        };
+        let (id, number) = bounded(change);
         if id >= MAX_KEYSPACE_ID || number >= MAX_NUMBER {
             return Err(format!("an impossible number: {change:?}"));
         }
@@ -318,9 +335,11 @@ impl ManifestState {
                 }
             }
             Change::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
-            Change::ChangesFrom { .. } | Change::Loaded { .. } | Change::Dropped { .. } | Change::Altered { .. } => {
-                self.note_kept(change)
-            }
+            Change::ChangesFrom { .. }
+            | Change::ChangesRecovered { .. }
+            | Change::Loaded { .. }
+            | Change::Dropped { .. }
+            | Change::Altered { .. } => self.note_kept(change),
             Change::Flushed { keyspace, sequence } => {
                 let record = self.keyspace(*keyspace)?;
                 record.flushed = record.flushed.max(*sequence);
@@ -354,8 +373,29 @@ impl ManifestState {
             && let Some(&half) = self.unlogged.keys().nth(MOST_UNLOGGED / 2)
         {
             self.changes_from = self.changes_from.max(half);
-            self.unlogged = self.unlogged.split_off(&self.changes_from);
+            self.forget_before_changes();
         }
+    }
+
+    /// Keeps changes from that write on only, in that segment and those behind it.
+    pub fn forget_changes_before(&mut self, sequence: Sequence, segment: u64) {
+        self.changes_from = self.changes_from.max(sequence);
+        self.changes_segment = self.changes_segment.max(segment);
+        self.forget_before_changes();
+    }
+
+    /// Notes that a log was recovered up to that write, and went on in that segment.
+    pub fn note_recovered(&mut self, last: Sequence, segment: u64) {
+        self.changes_recovered.insert(last, segment);
+        if self.changes_recovered.len() > MOST_RECOVERED {
+            self.changes_recovered.pop_first();
+        }
+    }
+
+    /// Forgets what is listed about changes that are kept no more.
+    fn forget_before_changes(&mut self) {
+        self.unlogged = self.unlogged.split_off(&self.changes_from);
+        self.changes_recovered = self.changes_recovered.split_off(&self.changes_from);
     }
 
     /// What concerns the changes that are kept.
@@ -364,10 +404,9 @@ impl ManifestState {
             // 0 says nothing.
             Change::ChangesFrom { sequence: 0, .. } => {}
             Change::ChangesFrom { sequence, segment } => {
-                self.changes_from = self.changes_from.max(*sequence);
-                self.changes_segment = self.changes_segment.max(*segment);
-                self.unlogged = self.unlogged.split_off(&self.changes_from);
+                self.forget_changes_before(*sequence, *segment);
             }
+            Change::ChangesRecovered { sequence, segment } => self.note_recovered(*sequence, *segment),
             Change::Loaded { sequence, keyspace } => {
                 self.note_unlogged(*sequence, UnloggedChange::Load { keyspace: *keyspace });
             }
@@ -404,6 +443,7 @@ impl ManifestState {
     pub fn forget_changes(&mut self) {
         self.changes_from = 0;
         self.changes_segment = 0;
+        self.changes_recovered.clear();
         self.unlogged.clear();
     }
 
@@ -422,6 +462,8 @@ impl ManifestState {
         if self.changes_from > 0 {
             changes.push(Change::ChangesFrom { sequence: self.changes_from, segment: self.changes_segment });
         }
+        let recovered = self.changes_recovered.iter();
+        changes.extend(recovered.map(|(&sequence, &segment)| Change::ChangesRecovered { sequence, segment }));
         changes.extend(self.unlogged.iter().map(|(&sequence, change)| match change {
             UnloggedChange::Load { keyspace } => Change::Loaded { sequence, keyspace: *keyspace },
             UnloggedChange::Drop { keyspace, comparator, settings } => {
@@ -475,8 +517,11 @@ mod tests {
             Change::LogSynced { segment: 4, offset: 128 },
             Change::LogSynced { segment: 3, offset: 256 },
             Change::Loaded { sequence: 5, keyspace: 1 },
+            Change::ChangesRecovered { sequence: 5, segment: 2 },
             Change::ChangesFrom { sequence: 6, segment: 3 },
             Change::Loaded { sequence: 6, keyspace: 1 },
+            Change::ChangesRecovered { sequence: 6, segment: 4 },
+            Change::ChangesRecovered { sequence: 9, segment: 5 },
             Change::Dropped { sequence: 8, keyspace: 0, comparator: "x".into(), settings: named("names") },
             Change::Altered {
                 sequence: 9,
@@ -493,6 +538,7 @@ mod tests {
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
         assert_eq!(state.log_synced, (4, 128), "never back");
         assert_eq!(state.unlogged.keys().copied().collect::<Vec<_>>(), [6, 8, 9, 10], "nothing from before");
+        assert_eq!(state.changes_recovered, [(6, 4), (9, 5)].into());
         let mut bytes = Vec::new();
         encode(&state.snapshot(), &mut bytes);
         let mut again = ManifestState::default();
@@ -505,6 +551,16 @@ mod tests {
         for length in 0..bytes.len() {
             let _ = decode(&bytes[..length]);
         }
+    }
+
+    #[test]
+    fn of_many_recoveries_the_first_are_not_listed() {
+        let mut state = ManifestState { changes_from: 1, ..Default::default() };
+        for number in 1..=100 {
+            state.apply(&Change::ChangesRecovered { sequence: number * 10, segment: number }).expect("possible");
+        }
+        let listed: Vec<_> = state.changes_recovered.into_iter().collect();
+        assert_eq!((listed.len(), listed[0], listed[63]), (64, (370, 37), (1000, 100)));
     }
 
     #[test]

@@ -26,9 +26,12 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The newest version of the manifest that this build reads. It stands for the database as a whole,
-/// and is written where readers of changes are told of settings of keyspaces, which builds that
-/// read version 4 do not know.
-pub const VERSION: u32 = 5;
+/// and is written where changes are kept some of which may be lost, which builds that read
+/// version 5 do not know.
+pub const VERSION: u32 = 6;
+/// The version that is written where readers of changes are told of settings of keyspaces, which
+/// builds that read version 4 do not know.
+const VERSION_WITH_SETTINGS: u32 = 5;
 /// The version that is written where a keyspace has an order of its own, which earlier builds would
 /// not notice, and where changes are kept, which they would not know.
 const VERSION_WITH_CHANGES: u32 = 4;
@@ -156,7 +159,8 @@ pub fn intact_records(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, bool)> {
 fn version_of(state: &ManifestState) -> u32 {
     let is_bytewise = state.keyspaces.values().all(|keyspace| keyspace.comparator == BYTEWISE);
     match () {
-        () if state.unlogged.values().any(UnloggedChange::is_later) => VERSION,
+        () if !state.changes_recovered.is_empty() => VERSION,
+        () if state.unlogged.values().any(UnloggedChange::is_later) => VERSION_WITH_SETTINGS,
         () if !is_bytewise || state.changes_from > 0 => VERSION_WITH_CHANGES,
         () => EARLIER_VERSION,
     }

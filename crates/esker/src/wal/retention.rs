@@ -2,10 +2,8 @@
 
 use super::archive::Expendable;
 use super::log_sync::LogSync;
-use super::segment::{Position, write_again};
+use super::segment::Position;
 use crate::base::key::Sequence;
-use crate::error::Result;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl LogSync {
@@ -30,15 +28,14 @@ impl LogSync {
         drop(gone);
     }
 
-    /// Writes the records of earlier runs behind `position` once more, for the next sync:
-    /// [`write_again`] says why.
-    pub fn write_again_behind(&self, position: Position) -> Result<()> {
-        let old: Vec<_> = self.state.lock().retired.iter().map(|old| Arc::clone(&old.segment)).collect();
-        for segment in old.iter().filter(|segment| segment.number >= position.segment) {
-            let begin = if segment.number == position.segment { position.offset } else { 0 };
-            write_again(&*segment.file, begin..segment.written.load(Ordering::Relaxed))?;
-        }
-        Ok(())
+    /// Where the log ended that this run goes on from.
+    pub fn end_of_replayed(&self) -> Position {
+        let state = self.state.lock();
+        let last = state.retired.back().map(|last| &last.segment);
+        last.map_or(Position::default(), |last| Position {
+            segment: last.number,
+            offset: last.written.load(Ordering::Relaxed),
+        })
     }
 
     /// Whether segments are kept for readers of changes.

@@ -9,7 +9,6 @@ use crate::base::key::Sequence;
 use crate::base::sync::{AtomicBool, AtomicU64};
 use crate::env::{Env, LogFile, ReadFile};
 use crate::error::{Error, Result};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,24 +136,11 @@ impl Plan {
     }
 }
 
-/// Bytes are written in pieces of this size.
-const PIECE_BYTES: usize = 1 << 20;
-
-/// Writes what can be read of `stretch` to the same place, so that the next sync has it written to
-/// the device even if an earlier one failed, and the system took it for written since.
-pub fn write_again(file: &dyn LogFile, stretch: Range<u64>) -> Result<()> {
-    let (mut offset, mut piece) = (stretch.start, Vec::new());
-    while offset < stretch.end {
-        piece.resize((stretch.end - offset).min(PIECE_BYTES as u64) as usize, 0);
-        file.read_at(offset, &mut piece)?;
-        file.write(offset, &piece)?;
-        offset += piece.len() as u64;
-    }
-    Ok(())
-}
+/// Zeroes are written in pieces of this size.
+const ZEROES_BYTES: usize = 1 << 20;
 
 fn write_zeroes(file: &dyn LogFile) -> Result<()> {
-    let zeroes = vec![0; usize::try_from(file.len()).unwrap_or(PIECE_BYTES).min(PIECE_BYTES)];
+    let zeroes = vec![0; usize::try_from(file.len()).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES)];
     let mut offset = 0;
     while offset < file.len() {
         let step = (file.len() - offset).min(zeroes.len() as u64);

@@ -19,6 +19,8 @@ pub struct Manifest {
     pub changes: Option<(u64, u64)>,
     /// Loads, drops and former settings, for readers of changes.
     pub events: Vec<Event>,
+    /// Up to which writes changes may be lost, and the segments of those behind them.
+    pub recovered: Vec<(u64, u64)>,
     pub keyspaces: BTreeMap<u64, Keyspace>,
     /// Whether a record follows the last edit that repeats `next_file`.
     pub is_vouched: bool,
@@ -118,6 +120,7 @@ pub fn read(bytes: &[u8], number: u64, may_be_torn: bool) -> Read<Manifest> {
 fn version(manifest: &Manifest) -> u32 {
     let has = |tags: &[u64]| tags.iter().any(|tag| manifest.fields.contains(tag));
     match () {
+        () if has(&[18]) => 6,
         () if has(&[16, 17]) => 5,
         () if has(&[13, 14, 15]) => 4,
         () if manifest.keyspaces.values().any(|keyspace| keyspace.comparator != "bytewise") => 4,
@@ -167,7 +170,9 @@ fn field(manifest: &mut Manifest, tag: u64, input: &mut Input<'_>) -> Read<()> {
             let changes = (input.varint()?, input.varint()?);
             manifest.changes = Some(manifest.changes.unwrap_or_default().max(changes));
             manifest.events.retain(|event| event.sequence >= changes.0);
+            manifest.recovered.retain(|recovered| recovered.0 >= changes.0);
         }
+        18 => manifest.recovered.push((input.varint()?, input.varint()?)),
         14..=17 => event(manifest, tag, input)?,
         _ => field_of_a_keyspace(manifest, tag, input)?,
     }

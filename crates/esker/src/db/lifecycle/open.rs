@@ -16,7 +16,6 @@
 //! number of times. A recovery that fails removes the tables it has written: on a full disk they
 //! would pile up with each attempt.
 
-use crate::base::blob_reference::DistinctValues;
 use crate::base::key::Sequence;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::{callback, sync};
@@ -29,7 +28,9 @@ use crate::db::lifecycle::directory::{
     refuse_unfinished_checkpoint, segment_maker,
 };
 use crate::db::lifecycle::other_engine::refuse_other_engine;
-use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_versions, read_state, replay_log};
+use crate::db::lifecycle::recovery::{
+    Recovering, blobs_in_use, blobs_of_replayed, open_versions, read_state, replay_log,
+};
 use crate::db::lifecycle::recovery_flush::write_replayed;
 use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspaces};
 use crate::db::state::counted_lock::CountedLock;
@@ -103,8 +104,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
-    let (inherited, large_values) = match old_manifest {
-        0 => (beside_interrupted_creation(directory, &options)?, DistinctValues::default()),
+    let inherited = match old_manifest {
+        0 => beside_interrupted_creation(directory, &options)?,
         _ => replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?,
     };
     if is_torn {
@@ -118,8 +119,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
-    let log = (maker, inherited, large_values);
-    let begun = begin(directory, &options, (state, old_manifest), &mut recovering, resources, log);
+    let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited, old_manifest));
     let (log, manifest) = begun.inspect_err(|_| {
         recovering.clear();
         remover::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
@@ -153,11 +153,12 @@ fn beside_interrupted_creation(directory: &Path, options: &Options) -> Result<In
 fn begin(
     directory: &Path,
     options: &Options,
-    (mut state, old_manifest): (ManifestState, u64),
+    mut state: ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
     (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
-    (maker, mut inherited, large_values): (SegmentMaker, Inherited, DistinctValues),
+    (maker, mut inherited, old_manifest): (SegmentMaker, Inherited, u64),
 ) -> Result<(LogWriter, Manifest)> {
+    let referred_to = blobs_of_replayed(recovering);
     let is_closed = inherited.closed.is_some();
     if !is_closed || inherited.retired.len() > MANY_SEGMENTS {
         let first_made = state.next_file;
@@ -190,7 +191,7 @@ fn begin(
     log.shared().sync_before(Box::new(move || referred.sync()));
     if log.shared().keeps_changes() {
         if !is_closed {
-            keep_changes::make_durable(options, directory, &log, state.log_synced.into(), &large_values)?;
+            keep_changes::make_durable(options, directory, &log, &mut state, &referred_to)?;
         }
         state.changes_segment = log.shared().oldest_segment();
     }

@@ -160,11 +160,10 @@ pub fn read_state(
     let mut recovering = open_versions(directory, options, state, cache, memory, blobs, true)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     let mut state = state.clone();
-    let (inherited, _) = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
+    let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
     Ok((recovering, state, inherited))
 }
 
-/// Applies the records of the log, and returns it with the large values that only it refers to.
 pub fn replay_log(
     maker: &SegmentMaker,
     options: &Options,
@@ -172,7 +171,7 @@ pub fn replay_log(
     recovering: &mut BTreeMap<u64, Recovering>,
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
-) -> Result<(Inherited, DistinctValues)> {
+) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
     let next_keyspace = state.next_keyspace;
     let mut checked = DistinctValues::default();
@@ -201,7 +200,14 @@ pub fn replay_log(
         inherited.closed = Some(number);
     }
     state.last_sequence = last_sequence;
-    Ok((inherited, checked))
+    Ok(inherited)
+}
+
+/// The blob files with large values that the replayed records refer to, as far as they are not in
+/// tables.
+pub fn blobs_of_replayed(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
+    let memtables = recovering.values().flat_map(|target| target.immutable.iter().chain([&target.memtable]));
+    memtables.flat_map(|memtable| memtable.blob_files()).collect()
 }
 
 /// The operations of a record.
@@ -243,10 +249,7 @@ pub fn missing_value(
         let end = reference.end().unwrap_or(u64::MAX);
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
             Ok(_) => {}
-            Err(error @ Error::Corruption { .. }) => {
-                checked.remove(&reference);
-                return Ok(Some(error));
-            }
+            Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
             Err(error) => return Err(error),
         }
     }
@@ -348,11 +351,9 @@ fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence:
 
 /// The blob files that tables and what was replayed refer to.
 pub fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
-    let mut used = BTreeSet::new();
+    let mut used = blobs_of_replayed(recovering);
     for recovered in recovering.values() {
         recovered.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
-        let memtables = recovered.immutable.iter().chain([&recovered.memtable]);
-        memtables.for_each(|memtable| used.extend(memtable.blob_files()));
     }
     used
 }
