@@ -8,6 +8,7 @@ use crate::Checked;
 use crate::campaign::panic_text;
 use crate::faults::{self, Course};
 use crate::feed::{ALL_BYTES, KEPT_TIME, LEAST_KEPT_BYTES};
+use crate::operators::silence_panics_on_purpose;
 use crate::powerloss::generated::{Limits, generated, simpler};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{Script, Step};
@@ -129,6 +130,7 @@ impl Crashes {
         if variants.is_empty() {
             return Err(format!("no options are called {:?}", self.only));
         }
+        silence_panics_on_purpose();
         let done = Done::default();
         let next = AtomicU64::new(0);
         let failure = Mutex::new(None);
@@ -162,9 +164,11 @@ impl Crashes {
     fn one_run(&self, number: u64, variants: &[(&str, Options)], done: &Done) -> Checked<()> {
         let seed = Random::derived(self.settings.seed, &[number]).next();
         let (name, options) = &variants[(number % variants.len() as u64) as usize];
-        let limits = Limits { unlogged: self.limits.unlogged && seed.is_multiple_of(2), ..self.limits };
-        let Script { steps, .. } = generated(seed, limits);
         let threaded = *name == "background";
+        let unlogged = self.limits.unlogged && seed.is_multiple_of(2);
+        // What threads take is not there from one look to the next.
+        let limits = Limits { unlogged, fading: self.limits.fading && !threaded, ..self.limits };
+        let Script { steps, .. } = generated(seed, limits);
         let course = Course { steps: &steps, options, threaded };
         let Err(failure) = self.check(course, seed, done) else { return Ok(()) };
         let Failure { what, harm } = *failure;

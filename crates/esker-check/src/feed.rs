@@ -35,6 +35,7 @@ pub struct All {
 /// What a database may have lost of the changes that it has kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LostChanges {
+    /// Nothing.
     None,
     /// It has been recovered, and some of the bytes for which older ones were given up may have
     /// been lost.

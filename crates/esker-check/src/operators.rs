@@ -1,5 +1,5 @@
 //! The merge operators of the model as the engine is given them: the built-in ones by their names,
-//! and three of its own.
+//! three of its own, and one that mends what another has failed on.
 
 use crate::model::{FAILING, Operator, PANICKING};
 use esker::{MergeError, MergeOperator, merge};
@@ -11,7 +11,7 @@ pub fn supply(operator: Operator) -> Option<Arc<dyn MergeOperator>> {
         Operator::None => return None,
         Operator::Longest => return Some(Arc::new(Longest("check-longest"))),
         Operator::Shelved => return Some(Arc::new(Longest("check-shelved"))),
-        Operator::Fragile => return Some(Arc::new(Fragile)),
+        Operator::Fragile => return Some(Arc::new(Fragile { is_mended: false })),
         Operator::StringAppend => return Some(Arc::new(merge::StringAppend::new(","))),
         Operator::UInt64Add => "uint64add",
         Operator::Int64Add => "int64add",
@@ -22,6 +22,11 @@ pub fn supply(operator: Operator) -> Option<Arc<dyn MergeOperator>> {
         Operator::BitOr => "bitor",
     };
     merge::built_in(name)
+}
+
+/// The operator that takes the place of [`Operator::Fragile`] under the same name, and never fails.
+pub fn mended() -> Arc<dyn MergeOperator> {
+    Arc::new(Fragile { is_mended: true })
 }
 
 /// The text of the panics that [`Operator::Fragile`] makes.
@@ -78,11 +83,16 @@ impl MergeOperator for Longest {
     }
 }
 
-/// Keeps the longest, and fails or panics on some operands.
-struct Fragile;
+/// Keeps the longest, and fails or panics on some operands unless it is mended.
+struct Fragile {
+    is_mended: bool,
+}
 
 impl Fragile {
-    fn is_sound(operand: &[u8]) -> bool {
+    fn is_sound(&self, operand: &[u8]) -> bool {
+        if self.is_mended {
+            return true;
+        }
         if operand.first() == Some(&PANICKING) {
             std::panic::panic_any(ON_PURPOSE);
         }
@@ -103,7 +113,7 @@ impl MergeOperator for Fragile {
     ) -> Result<Option<Vec<u8>>, MergeError> {
         let mut kept = existing;
         for operand in operands {
-            if !Fragile::is_sound(operand) {
+            if !self.is_sound(operand) {
                 return Err(MergeError("an operand that fails on purpose".to_string()));
             }
             kept = kept.filter(|older| older.len() > operand.len()).or(Some(operand));
@@ -112,7 +122,7 @@ impl MergeOperator for Fragile {
     }
 
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        if !Fragile::is_sound(older) || !Fragile::is_sound(newer) {
+        if !self.is_sound(older) || !self.is_sound(newer) {
             return None;
         }
         Some(if older.len() > newer.len() { older } else { newer }.to_vec())

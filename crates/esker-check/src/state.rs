@@ -5,7 +5,7 @@ use crate::Checked;
 use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
 use crate::operators::supply;
 use crate::orders::order_of;
-use esker::{Batch, Db, Error, Expiry, Keyspace, KeyspaceOptions, Snapshot, WriteOptions};
+use esker::{Batch, Db, Error, Expiry, Keyspace, KeyspaceOptions, Slice, Snapshot, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,26 @@ pub struct Held {
     pub value: Vec<u8>,
     /// Until when, in milliseconds since the Unix epoch; [`NEVER`] where that has no end.
     pub expiry: u64,
+    /// Whether its operands cannot be combined, so that there is no value to be read. What is
+    /// expected has the one that an operator without a defect makes of them, what was found none.
+    pub fails: bool,
+}
+
+impl Held {
+    /// What a key holds that can be read.
+    pub fn value(value: Vec<u8>, expiry: u64) -> Held {
+        Held { value, expiry, fails: false }
+    }
+}
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Held { fails: true, .. } => write!(f, "a merge that fails"),
+            Held { value, expiry: NEVER, .. } => write!(f, "{}", shown(value)),
+            Held { value, expiry, .. } => write!(f, "{} until {expiry}", shown(value)),
+        }
+    }
 }
 
 /// Every visible key of every keyspace, and what it holds.
@@ -156,11 +176,44 @@ pub fn model_state(model: &Model, at: At) -> State {
     for keyspace in 0..model.keyspace_count() {
         for (key, value) in model.scan(keyspace, &Span::All, at) {
             if let (Ok(value), Some(expiry)) = (value, model.expires_at(keyspace, &key, at)) {
-                state.insert((keyspace, key.to_vec()), Held { value: value.to_vec(), expiry });
+                state.insert((keyspace, key.to_vec()), Held::value(value.to_vec(), expiry));
             }
         }
     }
     state
+}
+
+/// What a scan shows of a key: its value, or none if its operands cannot be combined.
+pub type Seen = (Vec<u8>, Option<Vec<u8>>);
+
+/// What a scan shows with the item that it has yielded: "After a merge that failed, the scan goes
+/// on behind that key".
+pub fn seen(entry: esker::Result<(Slice, Slice)>) -> esker::Result<Seen> {
+    match entry {
+        Ok((key, value)) => Ok((key.to_vec(), Some(value.to_vec()))),
+        Err(Error::MergeFailed { key, .. }) => Ok((unescaped(&key), None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The key that [`esker::escape_key`] makes this of, if that has not shortened it.
+fn unescaped(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, |digit| digit as u8);
+    let mut key = Vec::new();
+    let mut rest = text.as_bytes();
+    loop {
+        rest = match rest {
+            [] => return key,
+            [b'\\', b'x', high, low, rest @ ..] => {
+                key.push(digit(*high) * 16 + digit(*low));
+                rest
+            }
+            [b'\\', byte, rest @ ..] | [byte, rest @ ..] => {
+                key.push(*byte);
+                rest
+            }
+        };
+    }
 }
 
 fn expiry_of(keyspace: &Keyspace, key: &[u8]) -> esker::Result<u64> {
@@ -198,19 +251,24 @@ pub fn read_state(db: &Db, names: &[&str]) -> Checked<esker::Result<State>> {
         };
         let mut last: Option<Vec<u8>> = None;
         for entry in keyspace.iter() {
-            let (key, value) = match entry {
+            let (key, value) = match seen(entry) {
                 Ok(entry) => entry,
                 Err(error) => return Ok(Err(error)),
             };
             if last.as_deref().is_some_and(|last| order_of(name).compare(last, &key).is_ge()) {
                 return Err(format!("scan of {name} is out of order at {}", shown(&key)));
             }
-            let expiry = match expiry_of(&keyspace, &key) {
-                Ok(expiry) => expiry,
+            let held = match value {
+                Some(value) => expiry_of(&keyspace, &key).map(|expiry| Held::value(value, expiry)),
+                // What cannot be combined has no expiry to be read.
+                None => Ok(Held { fails: true, ..Held::value(Vec::new(), NEVER) }),
+            };
+            let held = match held {
+                Ok(held) => held,
                 Err(error) => return Ok(Err(error)),
             };
-            last = Some(key.to_vec());
-            state.insert((index, key.to_vec()), Held { value: value.to_vec(), expiry });
+            last = Some(key.clone());
+            state.insert((index, key), held);
         }
     }
     Ok(Ok(state))
@@ -235,12 +293,14 @@ pub fn read_gets(db: &Db, names: &[&str], state: &State, probes: &BTreeSet<Place
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         };
+        let fails = state.get(place).is_some_and(|held| held.fails);
         let found = match found {
             Ok(found) => found,
+            Err(Error::MergeFailed { .. }) if fails => continue,
             Err(error) => return Ok(Err(error)),
         };
         let expected = state.get(place).map(|held| &held.value[..]);
-        if found.as_deref() != expected {
+        if fails || found.as_deref() != expected {
             let [found, expected] = [found.as_deref(), expected].map(|value| value.map(shown));
             return Err(format!("get {index}/{} yields {found:?}, a scan {expected:?}", shown(key)));
         }
@@ -266,18 +326,19 @@ pub fn existing_keyspaces(db: &Db, names: &[&str]) -> esker::Result<Vec<(usize, 
     Ok(keyspaces)
 }
 
-/// The keys and values that a snapshot shows of the keyspaces of its time, though they may have
-/// been dropped since, and of those that there are now, which show nothing else.
+/// The keys that a snapshot shows, each with its value, or none if its operands cannot be combined:
+/// of the keyspaces of its time, though they may have been dropped since, and of those that there
+/// are now, which show nothing else.
 pub fn snapshot_values(
     (db, names): (&Db, &[&str]),
     snapshot: &Snapshot,
     then: &[(usize, Keyspace)],
-) -> esker::Result<BTreeMap<Place, Vec<u8>>> {
+) -> esker::Result<BTreeMap<Place, Option<Vec<u8>>>> {
     let mut values = BTreeMap::new();
     for (index, keyspace) in then.iter().chain(&existing_keyspaces(db, names)?) {
         for entry in snapshot.iter(keyspace) {
-            let (key, value) = entry?;
-            values.insert((*index, key.to_vec()), value.to_vec());
+            let (key, value) = seen(entry)?;
+            values.insert((*index, key), value);
         }
     }
     Ok(values)
@@ -285,24 +346,32 @@ pub fn snapshot_values(
 
 /// The first difference between two states, in words.
 pub fn difference(expected: &State, found: &State) -> Option<String> {
-    let words = |held: &Held| match held.expiry {
-        NEVER => shown(&held.value),
-        expiry => format!("{} until {expiry}", shown(&held.value)),
-    };
-    for (place, held) in expected {
-        match found.get(place) {
-            Some(other) if other == held => {}
-            other => {
-                let other = other.map_or("nothing".to_string(), words);
-                return Some(format!("{}/{} is {other}, expected {}", place.0, shown(&place.1), words(held)));
-            }
-        }
-    }
-    let extra = found.iter().find(|(place, _)| !expected.contains_key(*place))?;
-    Some(format!("{}/{} is {}, expected nothing", extra.0.0, shown(&extra.0.1), words(extra.1)))
+    let wrong = expected.iter().find(|(place, held)| found.get(*place) != Some(*held));
+    let extra = || found.iter().find(|(place, _)| !expected.contains_key(*place));
+    let place = wrong.or_else(extra).map(|(place, _)| place)?;
+    Some(disagreement(place, expected.get(place), found.get(place)))
+}
+
+/// What a key should hold and does not, in words.
+pub fn disagreement(place: &Place, expected: Option<&Held>, found: Option<&Held>) -> String {
+    let [expected, found] = [expected, found].map(|held| held.map_or("nothing".to_string(), Held::to_string));
+    format!("{}/{} is {found}, expected {expected}", place.0, shown(&place.1))
 }
 
 /// Bytes for messages: printable, and shortened when long.
 pub fn shown(bytes: &[u8]) -> String {
     format!("\"{}\"", esker::escape_key(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_back_from_what_names_it() {
+        let keys: [&[u8]; 6] = [b"", b"key-000", b"\\", b"a\\x41b", &[0, 0x7f, 0x80, 0xff], b"\\\\x"];
+        for key in keys {
+            assert_eq!(unescaped(&esker::escape_key(key)), key);
+        }
+    }
 }

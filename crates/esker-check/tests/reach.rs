@@ -27,7 +27,6 @@ const CRASHES: Reasons = &[
             "Db::record",
             "Follower::lag",
             "Keyspace::comparator",
-            "Keyspace::compaction_style",
             "Keyspace::compare_keys",
             "Keyspace::id",
             "Keyspace::runs",

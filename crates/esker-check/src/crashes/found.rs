@@ -3,7 +3,7 @@
 use crate::Checked;
 use crate::faults::{Course, recovery_fails};
 use crate::powerloss::progress::Progress;
-use crate::powerloss::script::{NAMES, Step};
+use crate::powerloss::script::{NAMES, Step, is_fading};
 use crate::powerloss::session::{Ground, Session, checkpoint_path, with_operators};
 use crate::powerloss::{Examination, Loss};
 use crate::random::Random;
@@ -25,6 +25,9 @@ pub enum Found {
     /// It is recovered by a machine whose clock is so many milliseconds ahead, or behind, and only
     /// then by one whose clock is right.
     OtherClock(Loss, i64),
+    /// It is recovered by a machine whose clock is so many milliseconds behind, which goes on with
+    /// it.
+    EarlierClock(Loss, u64),
     /// It is recovered while a call fails, and then again.
     RecoveryFails(Loss),
 }
@@ -34,9 +37,11 @@ impl Found {
     pub fn is_random(self) -> bool {
         match self {
             Found::Torn(..) => true,
-            Found::Lost(loss) | Found::ReadOnly(loss) | Found::OtherClock(loss, _) | Found::RecoveryFails(loss) => {
-                matches!(loss, Loss::Machine(CrashMode::Random, _))
-            }
+            Found::Lost(loss)
+            | Found::ReadOnly(loss)
+            | Found::OtherClock(loss, _)
+            | Found::EarlierClock(loss, _)
+            | Found::RecoveryFails(loss) => matches!(loss, Loss::Machine(CrashMode::Random, _)),
         }
     }
 
@@ -51,6 +56,7 @@ impl Found {
             Found::Lost(loss) => Found::Lost(vary(loss)),
             Found::ReadOnly(loss) => Found::ReadOnly(vary(loss)),
             Found::OtherClock(loss, milliseconds) => Found::OtherClock(vary(loss), milliseconds),
+            Found::EarlierClock(loss, milliseconds) => Found::EarlierClock(vary(loss), milliseconds),
             Found::RecoveryFails(loss) => Found::RecoveryFails(vary(loss)),
         }
     }
@@ -79,6 +85,11 @@ impl Found {
             Found::OtherClock(..) if progress.destroying => Ok(()),
             Found::OtherClock(loss, milliseconds) => {
                 check_other_clock(&loss.image(env), loss, progress, examination, milliseconds)
+            }
+            Found::EarlierClock(loss, milliseconds) => {
+                let mut earlier = progress.clone();
+                earlier.turn_back(milliseconds);
+                examination.examine(&loss.image(env), loss, &earlier, random, 1)
             }
             Found::RecoveryFails(loss) => {
                 return recovery_fails(&loss.image(env), loss, progress, examination, random);
@@ -135,7 +146,7 @@ fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination:
         Err(Error::NotFound { .. } | Error::Corruption { .. }) if progress.damaged => return Ok(()),
         // It was being made; or everything in it was dropped, and to a repair without manifest it
         // was one that is being made, which the next open makes anew.
-        Err(Error::NotFound { .. }) if progress.states[least].is_empty() => return Ok(()),
+        Err(Error::NotFound { .. }) if progress.may_be_empty(least) => return Ok(()),
         // It was being removed.
         Err(Error::NotFound { .. }) if progress.destroying => return Ok(()),
         Err(error) => return Err(format!("it does not open for reading: {error}")),
@@ -177,7 +188,7 @@ fn check_other_clock(
     let living = |state: &State| -> State {
         state
             .iter()
-            .filter(|(_, held)| held.expiry > later)
+            .filter(|(place, held)| held.expiry > later && !is_fading(place.0))
             .map(|(place, held)| (place.clone(), held.clone()))
             .collect()
     };
@@ -204,7 +215,7 @@ fn check_unfinished(image: &MemEnv, course: Course<'_>, progress: &Progress) -> 
         let options = Ground::new(course.options, image.kill()).options_at(progress.now).create_if_missing(false);
         let Ok(db) = Db::open(checkpoint_path(number), options).and_then(with_operators) else { continue };
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = difference(progress.newest(), &state) {
+        if let Some(what) = progress.differs(progress.newest(), &state) {
             return Err(format!("checkpoint {number} was not finished, and opens with another state: {what}"));
         }
     }

@@ -420,9 +420,10 @@ pub fn of_one_death(death: Death, random: &mut Random) -> Vec<Harm> {
     // One of each of the rarer ones, of any of the losses.
     let mut some = || losses[random.below(losses.len())];
     all.extend([Found::ReadOnly(some()), Found::RecoveryFails(some())]);
-    let hours = some();
+    let (other, earlier) = (some(), some());
     let milliseconds = [1, 400, 40_000_000][random.below(3)] * [1, -1][random.below(2)];
-    all.push(Found::OtherClock(hours, milliseconds));
+    all.push(Found::OtherClock(other, milliseconds));
+    all.push(Found::EarlierClock(earlier, [1, 400, 4_000_000][random.below(3)]));
     all.into_iter().map(|found| Harm::new(How::Death(death, found), random)).collect()
 }
 

@@ -36,12 +36,14 @@ pub struct Course<'a> {
 impl Course<'_> {
     /// Whether every answer after the failure can be foretold: not where threads fail beside the
     /// steps. A program that goes on keeps no account of what is lost without log, nor of other
-    /// settings, nor of a database that is removed, nor of what transactions meet.
+    /// settings, nor of a database that is removed, nor of what transactions meet, nor of merges
+    /// that fail, of what compaction takes and of clocks that go back.
     pub(super) fn is_exact(self) -> bool {
         let is_hard = |step: &Step| {
             step.durability() == Some(Durability::Unlogged)
                 || step.is_alteration()
                 || step.is_contended()
+                || step.is_open_ended()
                 || *step == Step::Destroy
         };
         !self.threaded && !self.steps.iter().any(is_hard)

@@ -11,7 +11,7 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 /// One of the states that was possible when the readers began.
 struct Candidate {
-    seen: BTreeMap<Place, Vec<u8>>,
+    seen: BTreeMap<Place, Option<Vec<u8>>>,
     /// What the iterator has not yielded yet.
     left: VecDeque<Entry>,
 }
@@ -38,10 +38,9 @@ impl Held {
         // They are looked up in memory, where nothing fails.
         let keyspaces = existing_keyspaces(db, &NAMES).unwrap_or_default();
         let candidate = |state: &State| {
-            let seen: BTreeMap<Place, Vec<u8>> =
-                state.iter().map(|(place, held)| (place.clone(), held.value.clone())).collect();
-            let own = seen.iter().filter(|((index, _), _)| *index == keyspace.1);
-            let mut left: Vec<Entry> = own.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+            let seen = state.iter().map(|(place, held)| (place.clone(), Some(held.value.clone()))).collect();
+            let own = state.iter().filter(|((index, _), _)| *index == keyspace.1);
+            let mut left: Vec<Entry> = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
             left.sort_by(|a, b| order_of(NAMES[keyspace.1]).compare(&a.0, &b.0));
             Candidate { seen, left: left.into() }
         };

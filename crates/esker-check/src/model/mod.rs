@@ -14,6 +14,7 @@ mod tests;
 mod write;
 
 pub use journal::{After, Event, Face, Journal, Kept, Told};
+use operator::longer;
 pub use operator::{FAILING, MergeFails, Operator, PANICKING};
 pub use order::{LONGEST_KEY, ORDERS, Order};
 use std::collections::BTreeMap;
@@ -45,7 +46,8 @@ pub struct At {
 enum Stored {
     Absent,
     Value(Bytes),
-    Fails,
+    /// Operands that cannot be combined, and what an operator without a defect makes of them.
+    Fails(Bytes),
 }
 
 #[derive(Clone, Debug)]
@@ -56,12 +58,31 @@ struct Version {
     stored: Stored,
     /// Whether a merge took part since the last put or delete.
     merged: bool,
+    /// Whether compaction has taken it.
+    is_taken: bool,
 }
 
 impl Version {
     fn is_live(&self, now: u64) -> bool {
-        !matches!(self.stored, Stored::Absent) && now < self.expiry
+        !matches!(self.stored, Stored::Absent) && !self.is_taken && now < self.expiry
     }
+}
+
+/// What a key holds by its newest version, seen or not.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// The key.
+    pub key: Bytes,
+    /// Its value; where operands cannot be combined, what an operator without a defect makes of
+    /// them.
+    pub value: Bytes,
+    /// Whether they cannot.
+    pub fails: bool,
+    /// Until when.
+    pub expiry: u64,
+    /// Whether a reader that begins now sees it: it has not expired, and compaction has not taken
+    /// it.
+    pub is_seen: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -127,23 +148,23 @@ impl ModelKeyspace {
                 return self.delete_span(&write.touched(), sequence);
             }
         };
-        self.push(&write.key, Version { sequence, expiry, stored, merged });
+        self.push(&write.key, Version { sequence, expiry, stored, merged, is_taken: false });
     }
 
     /// Onto a live key: with its expiry, unless the merge brings its own. Otherwise from nothing.
     fn merged(&self, write: &Write, operand: &[u8], now: u64) -> (Stored, u64) {
         let newest = self.versions.get(write.key.as_slice()).and_then(|versions| versions.last());
         let live = newest.filter(|version| version.is_live(now));
-        let existing = match live.map(|version| &version.stored) {
-            Some(Stored::Fails) => None,
-            Some(Stored::Value(value)) => Some(Some(&value[..])),
-            Some(Stored::Absent) | None => Some(None),
+        let (existing, has_failed) = match live.map(|version| &version.stored) {
+            Some(Stored::Value(value)) => (Some(&value[..]), false),
+            Some(Stored::Fails(value)) => (Some(&value[..]), true),
+            Some(Stored::Absent) | None => (None, false),
         };
-        let stored = match existing.map(|existing| self.operator.combine(existing, operand)) {
-            Some(Ok(Some(value))) => Stored::Value(value.into()),
-            Some(Ok(None)) => Stored::Absent,
+        let stored = match self.operator.combine(existing, operand) {
+            Ok(Some(value)) if !has_failed => Stored::Value(value.into()),
+            Ok(None) if !has_failed => Stored::Absent,
             // What could not be combined once never can be, until it is overwritten.
-            Some(Err(MergeFails)) | None => Stored::Fails,
+            _ => Stored::Fails(longer(existing, operand).into()),
         };
         let expiry = match (write.life, live) {
             (Life::Usual, Some(version)) => version.expiry,
@@ -178,7 +199,8 @@ impl ModelKeyspace {
 fn delete(versions: &mut Vec<Version>, sequence: u64) {
     let gone = versions.last().is_none_or(|version| matches!(version.stored, Stored::Absent) && !version.merged);
     if !gone {
-        versions.push(Version { sequence, expiry: NEVER, stored: Stored::Absent, merged: false });
+        let stored = Stored::Absent;
+        versions.push(Version { sequence, expiry: NEVER, stored, merged: false, is_taken: false });
     }
 }
 
@@ -329,23 +351,16 @@ impl Model {
         match &version.stored {
             Stored::Absent => None,
             Stored::Value(value) => Some(Kept::Value(Arc::clone(value), version.expiry)),
-            Stored::Fails => Some(Kept::Fails(version.expiry)),
+            Stored::Fails(_) => Some(Kept::Fails(version.expiry)),
         }
     }
 
-    /// What is there now, expired or not: a clock that steps back finds it alive again.
-    fn stored(&self) -> At {
-        At { now: 0, ..self.present() }
-    }
-
-    /// Everything that a keyspace holds.
+    /// Everything that a keyspace holds, expired or not: a clock that steps back finds it alive
+    /// again. Also what compaction has taken, as readers of changes are told nothing of that.
     fn contents(&self, keyspace: usize) -> After {
         let all = self.keyspaces[keyspace].versions.iter();
-        let kept = all.filter_map(|(key, versions)| {
-            let version = ModelKeyspace::visible(versions, self.stored())?;
-            Some((Arc::clone(key), Model::kept(version)?))
-        });
-        After::Whole(kept.collect())
+        let kept = |(key, versions): (&Bytes, &Vec<Version>)| Some((Arc::clone(key), Model::kept(versions.last()?)?));
+        After::Whole(all.filter_map(kept).collect())
     }
 
     /// What the keyspaces of these writes hold now.
@@ -359,8 +374,8 @@ impl Model {
                 return (index, self.contents(index));
             }
             let keys = own().map(|write| {
-                let found = self.keyspaces[index].find(&write.key, self.stored());
-                (Bytes::from(write.key.as_slice()), found.and_then(Model::kept))
+                let newest = self.keyspaces[index].versions.get(write.key.as_slice()).and_then(|all| all.last());
+                (Bytes::from(write.key.as_slice()), newest.and_then(Model::kept))
             });
             (index, After::Keys(keys.collect()))
         };
@@ -393,7 +408,40 @@ impl Model {
     /// every reader.
     pub fn has_failed(&self, keyspace: usize) -> bool {
         let mut versions = self.keyspaces[keyspace].versions.values().flatten();
-        versions.any(|version| matches!(version.stored, Stored::Fails))
+        versions.any(|version| matches!(version.stored, Stored::Fails(_)))
+    }
+
+    /// What each key of a keyspace holds, in the order of their bytes.
+    pub fn holdings(&self, keyspace: usize) -> Vec<Holding> {
+        let all = self.keyspaces[keyspace].versions.iter();
+        let holding = |(key, versions): (&Bytes, &Vec<Version>)| {
+            let version = versions.last()?;
+            let (value, fails) = match &version.stored {
+                Stored::Absent => return None,
+                Stored::Value(value) => (Arc::clone(value), false),
+                Stored::Fails(value) => (Arc::clone(value), true),
+            };
+            let (key, is_seen) = (Arc::clone(key), version.is_live(self.now));
+            Some(Holding { key, value, fails, expiry: version.expiry, is_seen })
+        };
+        all.filter_map(holding).collect()
+    }
+
+    /// Gives a key what it held in another database, whatever the settings say of lives.
+    pub fn restore(&mut self, keyspace: usize, key: &[u8], (value, fails): (&[u8], bool), expiry: u64) {
+        self.sequence += 1;
+        let stored = if fails { Stored::Fails(value.into()) } else { Stored::Value(value.into()) };
+        let version = Version { sequence: self.sequence, expiry, stored, merged: fails, is_taken: false };
+        self.keyspaces[keyspace].push(key, version);
+    }
+
+    /// Notes whether compaction has taken what a key holds. Readers of changes are told nothing of
+    /// that.
+    pub fn note_taken(&mut self, keyspace: usize, key: &[u8], is_taken: bool) {
+        let newest = self.keyspaces[keyspace].versions.get_mut(key).and_then(|versions| versions.last_mut());
+        if let Some(version) = newest {
+            version.is_taken = is_taken;
+        }
     }
 
     /// The settings of a keyspace.
@@ -460,7 +508,7 @@ impl Model {
     pub fn get(&self, keyspace: usize, key: &[u8], at: At) -> Answer {
         match self.keyspaces[keyspace].find(key, at).map(|version| &version.stored) {
             Some(Stored::Value(value)) => Ok(Some(value.clone())),
-            Some(Stored::Fails) => Err(MergeFails),
+            Some(Stored::Fails(_)) => Err(MergeFails),
             Some(Stored::Absent) | None => Ok(None),
         }
     }
@@ -486,7 +534,7 @@ impl Model {
             .map(|version| &version.stored)
         {
             Some(Stored::Value(value)) => entries.push((key.clone(), Ok(value.clone()))),
-            Some(Stored::Fails) => entries.push((key.clone(), Err(MergeFails))),
+            Some(Stored::Fails(_)) => entries.push((key.clone(), Err(MergeFails))),
             Some(Stored::Absent) | None => {}
         };
         if order != Order::Bytewise {

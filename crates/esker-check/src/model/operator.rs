@@ -58,10 +58,6 @@ impl Operator {
 
     /// The value after one operand; `None` if the operator deletes the key.
     pub fn combine(self, existing: Option<&[u8]>, operand: &[u8]) -> Result<Option<Vec<u8>>, MergeFails> {
-        let longer = |existing: Option<&[u8]>| match existing {
-            Some(existing) if existing.len() > operand.len() => existing.to_vec(),
-            _ => operand.to_vec(),
-        };
         Ok(Some(match self {
             Operator::None => return Err(MergeFails),
             Operator::UInt64Add => {
@@ -82,10 +78,19 @@ impl Operator {
             Operator::BytesXor => padded(existing.unwrap_or_default(), operand, |a, b| a ^ b),
             Operator::BitOr => padded(existing.unwrap_or_default(), operand, |a, b| a | b),
             Operator::Longest | Operator::Shelved if operand.is_empty() => return Ok(None),
-            Operator::Longest | Operator::Shelved => longer(existing),
+            Operator::Longest | Operator::Shelved => longer(existing, operand),
             Operator::Fragile if matches!(operand.first(), Some(&FAILING | &PANICKING)) => return Err(MergeFails),
-            Operator::Fragile => longer(existing),
+            Operator::Fragile => longer(existing, operand),
         }))
+    }
+}
+
+/// The longer one; of equally long ones the newer. Without its defect [`Operator::Fragile`] makes
+/// this of every operand.
+pub(super) fn longer(existing: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+    match existing {
+        Some(existing) if existing.len() > operand.len() => existing.to_vec(),
+        _ => operand.to_vec(),
     }
 }
 

@@ -69,12 +69,12 @@ pub fn ask(
     durability: Durability,
     progress: &mut Progress,
 ) -> esker::Result<()> {
-    let Ok((expected, written)) = progress.right(question) else { return Ok(()) };
     if let Question::Key(write, _) = question {
         progress.note_tried(std::slice::from_ref(write));
     }
     let durability = question.durability(durability);
     let options = write_options(durability, progress);
+    let Ok((expected, written)) = progress.right(question) else { return ask_what_fails(keyspace, question, &options) };
     let attempt = |progress: &mut Progress| match &written {
         Some(write) if matches!(question, Question::PopFirst(_)) => {
             progress.attempt_transaction(std::slice::from_ref(write), durability);
@@ -96,6 +96,15 @@ pub fn ask(
         (None, _) => {}
     }
     Ok(())
+}
+
+/// "A key whose operands cannot be combined is `MergeFailed`, and nothing is written."
+fn ask_what_fails(keyspace: &Keyspace, question: &Question, options: &WriteOptions) -> esker::Result<()> {
+    match question.put(keyspace, options) {
+        Err(Error::MergeFailed { .. } | Error::WriteStalled { .. }) => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) => wrong(format!("{question:?} is answered {found:?}, and its operands cannot be combined")),
+    }
 }
 
 /// A single write through typed handles, of counters where the keyspace has them. Merges, changes

@@ -1,13 +1,16 @@
 //! Random scripts over the whole interface, each from one seed.
 
-use super::script::{COUNTER, HOUR_MS, KEYSPACES, MOST_KEYS, NOW_MS, SLOTS, Script, Step, first_settings, usual_key};
+use super::script::{
+    COUNTER, FRAGILE, HOUR_MS, KEYSPACES, MOST_KEYS, NOW_MS, SLOTS, Script, Step, WINDOW, WINDOW_BYTES, first_settings,
+    is_fading, usual_key,
+};
 use super::session::OPTION_CHANGES;
 use crate::generator::Expected;
-use crate::model::{Change, Life, Operator, Ttl, Write};
+use crate::model::{Change, FAILING, Life, Operator, PANICKING, Ttl, Write};
 use crate::orders::order_of;
 use crate::random::Random;
 use crate::state::Durability;
-use esker::CheckpointMode;
+use esker::{CheckpointMode, CompactionStyle};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -29,12 +32,35 @@ pub struct Limits {
     /// Whether half of the scripts rename keyspaces and change their settings. Those repair
     /// nothing: a repair without manifest takes names and settings from tables.
     pub alterations: bool,
+    /// Whether there is a keyspace whose operator fails.
+    pub failing: bool,
+    /// Whether what compaction takes cannot be foretold: the clock goes back, and, where nothing is
+    /// repaired, there is a keyspace with a filter, and one that keeps its newest tables only.
+    pub fading: bool,
 }
 
 impl Limits {
     /// The usual ones.
-    pub const USUAL: Limits =
-        Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true, drops: true, alterations: true };
+    pub const USUAL: Limits = Limits {
+        steps: 30,
+        batch: 300,
+        value: 3000,
+        unlogged: true,
+        repair: true,
+        drops: true,
+        alterations: true,
+        failing: true,
+        fading: true,
+    };
+
+    /// Whether a script may have the keyspace.
+    fn allow(&self, keyspace: usize) -> bool {
+        match keyspace {
+            FRAGILE => self.failing,
+            _ if is_fading(keyspace) => self.fading && !self.repair,
+            _ => true,
+        }
+    }
 }
 
 /// The script of that seed.
@@ -42,7 +68,7 @@ pub fn generated(seed: u64, limits: Limits) -> Script {
     let alterations = limits.alterations && (seed / 2).is_multiple_of(2);
     let limits = Limits { alterations, repair: limits.repair && !alterations, ..limits };
     let mut random = Random::new(seed);
-    let mut cast: Vec<usize> = (0..KEYSPACES.len()).collect();
+    let mut cast: Vec<usize> = (0..KEYSPACES.len()).filter(|&keyspace| limits.allow(keyspace)).collect();
     random.shuffle(&mut cast);
     cast.truncate(random.between(1, 5));
     let keys = (0..[6, 20, MOST_KEYS][random.below(3)]).map(|number| key(&mut random, number)).collect();
@@ -115,7 +141,7 @@ impl Maker {
             31..=38 => self.single(),
             39..=45 => self.ask(),
             46..=47 => self.typed(),
-            48 => Step::PopFirst(self.keyspace()),
+            48 => Step::PopFirst(self.sure_keyspace()),
             49..=52 => self.ingest(),
             53..=60 => Step::Flush,
             64 if self.limits.drops => self.drop_keyspace(),
@@ -125,7 +151,7 @@ impl Maker {
             70 if self.limits.drops => self.drop_keyspace(),
             70..=71 => Step::Sync,
             72..=76 => self.clock(),
-            77..=80 => Step::Hold(self.random.below(SLOTS), self.keyspace()),
+            77..=80 => Step::Hold(self.random.below(SLOTS), self.sure_keyspace()),
             81..=86 => Step::Look(self.random.below(SLOTS), self.random.below(20)),
             87..=88 => Step::Compare,
             89..=90 => Step::ReadBeside,
@@ -146,10 +172,13 @@ impl Maker {
     fn alteration(&mut self) -> Step {
         let index = self.keyspace();
         let (operator, ttl) = self.settings[index];
-        match self.random.below(10) {
+        match self.random.below(12) {
             0..=3 => Step::Rename(index),
-            // What a merge makes of what expires depends on what is lost.
-            4..=5 if !self.limits.unlogged => {
+            10..=11 => self.style(index),
+            _ if is_fading(index) => self.style(index),
+            // What a merge makes of what expires depends on what is lost, and whether what fails
+            // has expired cannot be read.
+            4..=5 if !self.limits.unlogged && index != FRAGILE => {
                 let ttl = Ttl::On([None, Some(HOUR_MS), Some(300)][self.random.below(3)]);
                 self.settings[index] = (operator, ttl);
                 Step::Ttl(index, ttl)
@@ -161,6 +190,14 @@ impl Maker {
                 Step::Operator(index, operator)
             }
         }
+    }
+
+    fn style(&mut self, keyspace: usize) -> Step {
+        // But for the one that is to keep little, all that there is.
+        let max_bytes = if keyspace == WINDOW { WINDOW_BYTES } else { 1 << 40 };
+        let fifo = CompactionStyle::Fifo { max_bytes };
+        let styles = [CompactionStyle::LazyLeveling, CompactionStyle::Leveled, CompactionStyle::Tiered, fifo];
+        Step::Style(keyspace, styles[self.random.below(styles.len())])
     }
 
     fn expires(&self, keyspace: usize) -> bool {
@@ -188,6 +225,9 @@ impl Maker {
 
     fn ask(&mut self) -> Step {
         let Step::Single(write, durability) = self.single() else { return Step::Sync };
+        if is_fading(write.keyspace) {
+            return Step::Single(write, durability);
+        }
         if write.change.is_range() {
             return Step::PopFirst(write.keyspace);
         }
@@ -235,7 +275,8 @@ impl Maker {
 
     fn transaction_writes(&mut self) -> Vec<Write> {
         let count = self.random.between(0, 6);
-        (0..count).map(|_| self.write()).collect()
+        let writes = (0..count).map(|_| self.write());
+        writes.filter(|write| !is_fading(write.keyspace)).collect()
     }
 
     /// Begins a transaction that is held open, or ends one: soon, so that some meet nobody.
@@ -265,9 +306,8 @@ impl Maker {
         let keyspace = self.keyspace();
         let count = self.random.between(1, 30);
         let keys: BTreeSet<Vec<u8>> = (0..count).map(|_| self.key()).collect();
-        let (name, operator, _) = KEYSPACES[keyspace];
-        let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, self.value(operator))).collect();
-        pairs.sort_by(|a, b| order_of(name).compare(&a.0, &b.0));
+        let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, self.value(keyspace))).collect();
+        pairs.sort_by(|a, b| order_of(KEYSPACES[keyspace].0).compare(&a.0, &b.0));
         Step::Ingest(keyspace, pairs)
     }
 
@@ -278,16 +318,22 @@ impl Maker {
             2 => self.random.between(100, 500) as u64,
             _ => self.random.between(1000, 4_000_000) as u64,
         };
+        if self.limits.fading && self.random.percent(30) {
+            self.now -= milliseconds;
+            return Step::ClockBack(milliseconds);
+        }
         self.now += milliseconds;
         Step::Clock(milliseconds)
     }
 
-    /// Without log only where nothing expires: what a merge there makes depends on what is lost.
+    /// Without log only where nothing expires, and no merge fails: what it makes there depends on
+    /// what is lost.
     fn durability(&mut self, writes: &[Write]) -> Durability {
-        let timeless = !writes.iter().any(|write| self.expires(write.keyspace));
+        let depends = |write: &Write| self.expires(write.keyspace) || write.keyspace == FRAGILE;
+        let is_foretold = !writes.iter().any(depends);
         match self.random.below(100) {
             below if below < self.sync_percent => Durability::Sync,
-            90.. if self.limits.unlogged && timeless => Durability::Unlogged,
+            90.. if self.limits.unlogged && is_foretold => Durability::Unlogged,
             _ => Durability::Async,
         }
     }
@@ -307,8 +353,8 @@ impl Maker {
             4..=16 => Change::Delete,
             17..=19 if expires => Change::Expire,
             17..=19 => Change::Delete,
-            20..=59 if operator != Operator::None => Change::Merge(self.operand(KEYSPACES[keyspace].1)),
-            _ => Change::Put(self.value(KEYSPACES[keyspace].1)),
+            20..=59 if operator != Operator::None => Change::Merge(self.operand(keyspace)),
+            _ => Change::Put(self.value(keyspace)),
         };
         let life = match &change {
             Change::Put(_) | Change::Expire if expires => self.life(true),
@@ -327,17 +373,22 @@ impl Maker {
         }
     }
 
-    fn operand(&mut self, operator: Operator) -> Vec<u8> {
-        if matches!(operator, Operator::UInt64Add | Operator::Int64Add) {
+    fn operand(&mut self, keyspace: usize) -> Vec<u8> {
+        if counts(keyspace) {
             return (self.random.below(1000) as u64).to_le_bytes().to_vec();
         }
         let length = self.random.below(12);
-        self.random.bytes(length)
+        let mut operand = self.random.bytes(length);
+        // Rarely, as the key fails until it is overwritten.
+        if keyspace == FRAGILE && self.random.percent(15) {
+            operand.insert(0, [FAILING, PANICKING][self.random.below(2)]);
+        }
+        operand
     }
 
-    fn value(&mut self, operator: Operator) -> Vec<u8> {
-        if matches!(operator, Operator::UInt64Add | Operator::Int64Add) {
-            return self.operand(operator);
+    fn value(&mut self, keyspace: usize) -> Vec<u8> {
+        if counts(keyspace) {
+            return self.operand(keyspace);
         }
         let length = match self.random.below(40) {
             0..=1 => 0,
@@ -353,6 +404,12 @@ impl Maker {
         self.cast[self.random.below(self.cast.len())]
     }
 
+    /// One in which nothing goes that compaction may take at any time.
+    fn sure_keyspace(&mut self) -> usize {
+        let sure: Vec<usize> = self.cast.iter().copied().filter(|&keyspace| !is_fading(keyspace)).collect();
+        if sure.is_empty() { COUNTER.0 } else { sure[self.random.below(sure.len())] }
+    }
+
     fn key(&mut self) -> Vec<u8> {
         self.keys[self.random.below(self.keys.len())].clone()
     }
@@ -366,11 +423,16 @@ impl Maker {
     }
 }
 
-/// The operators that the values and operands of a keyspace suit: those of numbers have eight
-/// bytes.
+/// Whether the values of a keyspace are numbers of eight bytes.
+fn counts(keyspace: usize) -> bool {
+    matches!(KEYSPACES[keyspace].1, Operator::UInt64Add | Operator::Int64Add)
+}
+
+/// The operators that the values and operands of a keyspace suit.
 fn operators_for(keyspace: usize) -> &'static [Operator] {
-    match KEYSPACES[keyspace].1 {
-        Operator::UInt64Add | Operator::Int64Add => {
+    match keyspace {
+        FRAGILE => &[Operator::Fragile, Operator::Longest, Operator::StringAppend],
+        _ if counts(keyspace) => {
             &[Operator::UInt64Add, Operator::Int64Add, Operator::Max, Operator::Min, Operator::BytesXor, Operator::Put]
         }
         _ => &[
@@ -387,7 +449,7 @@ fn operators_for(keyspace: usize) -> &'static [Operator] {
 
 /// Counters keep their eight bytes: merges onto others fail.
 fn simpler_write(write: &Write) -> Vec<Write> {
-    let counts = matches!(KEYSPACES[write.keyspace].1, Operator::UInt64Add | Operator::Int64Add);
+    let counts = counts(write.keyspace);
     let sound = |simpler: &Write| !counts || matches!(&simpler.change, Change::Put(value) if value.len() == 8);
     write.simpler().into_iter().filter(sound).collect()
 }
@@ -447,6 +509,7 @@ mod tests {
     use super::*;
     use crate::powerloss::option_variants;
     use crate::powerloss::progress::Progress;
+    use crate::powerloss::script::{SIFTED, may_fail};
     use crate::powerloss::session::{Ground, Session, run};
     use crate::simulated::MEMORY_PATH;
     use esker::Options;
@@ -495,12 +558,14 @@ mod tests {
             Step::Rename(_) => ("rename", 35),
             Step::Operator(..) => ("other operator", 35),
             Step::Ttl(..) => ("other lives", 8),
+            Step::Style(..) => ("other style", 12),
             Step::Sync => ("sync", 20),
             Step::Flush => ("flush", 100),
             Step::Compact => ("compact", 40),
             Step::CompactRange(..) => ("compact_range", 35),
             Step::WaitIdle => ("wait_idle", 25),
             Step::Clock(_) => ("clock", 60),
+            Step::ClockBack(_) => ("clock that goes back", 20),
             Step::Hold(..) => ("hold", 50),
             Step::Look(..) => ("look", 80),
             Step::Compare => ("compare", 25),
@@ -514,14 +579,28 @@ mod tests {
         }
     }
 
-    /// How many kinds [`kind`] knows: one that never comes up is in no count.
-    const KINDS: usize = 33;
+    /// The same of writes whose outcome is not told by what is written.
+    fn kind_of_write(write: &Write) -> Option<(&'static str, usize)> {
+        let is_put = matches!(write.change, Change::Put(_));
+        match write.keyspace {
+            FRAGILE if may_fail(write) => Some(("merge that fails", 25)),
+            FRAGILE if is_put => Some(("put over merges that fail", 40)),
+            WINDOW if is_put => Some(("put into a window", 60)),
+            SIFTED if is_put => Some(("put that a filter sees", 60)),
+            _ => None,
+        }
+    }
+
+    /// How many kinds [`kind`] and [`kind_of_write`] know: one that never comes up is in no count.
+    const KINDS: usize = 39;
 
     #[test]
     fn every_kind_of_step_comes_up() {
         let mut counts: BTreeMap<(&str, usize), usize> = BTreeMap::new();
         for step in (0..300).flat_map(|seed| generated(seed, limits_of(seed)).steps) {
-            *counts.entry(kind(&step)).or_default() += 1;
+            for kind in step.writes().iter().filter_map(kind_of_write).chain([kind(&step)]) {
+                *counts.entry(kind).or_default() += 1;
+            }
         }
         println!("{counts:?}");
         let rare: Vec<_> = counts.iter().filter(|((_, least), count)| *count < least).collect();

@@ -8,10 +8,12 @@
 //! verification, take further writes, and survive the same treatment again.
 
 pub mod asking;
+pub mod fading;
 pub mod generated;
 pub mod progress;
 pub mod script;
 pub mod session;
+pub mod sieve;
 pub mod standing;
 pub mod survey;
 mod sweep;
@@ -21,12 +23,13 @@ use crate::Checked;
 use crate::campaign::panic_text;
 use crate::random::Random;
 use crate::settings::Settings;
+use crate::simulated::MEMORY_PATH;
 use crate::state::{State, database_state, difference, read_gets};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Compression, Db, Options, WalMode};
 use progress::Progress;
 use script::{NAMES, Script, Step};
-use session::{Ground, Session, checkpoint_path, run, with_operators};
+use session::{Ground, Session, checkpoint_path, run, with_mended_operators, with_operators};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -323,6 +326,7 @@ impl Examination<'_> {
         session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
         follow(session.db(), &ground.options_at(before.now), &state)?;
         drop(session);
+        check_operands(&env, self.options, &before, found.count)?;
         check_checkpoints(&env, self.options, progress)?;
 
         // Life goes on, and one more opening finds all of it.
@@ -397,9 +401,32 @@ pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Prog
             .and_then(with_operators)
             .map_err(|error| format!("checkpoint {number}: {error}"))?;
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = difference(expected, &state) {
+        if let Some(what) = progress.differs(expected, &state) {
             return Err(format!("checkpoint {number}: {what}"));
         }
+    }
+    Ok(())
+}
+
+/// Where operands cannot be combined, "the operands are kept": in a copy, an operator of the same
+/// name that does not fail combines them, before and after a compaction.
+fn check_operands(env: &MemEnv, options: &Options, progress: &Progress, count: usize) -> Checked<()> {
+    let failing = progress.states[count].iter().filter(|(_, held)| held.fails);
+    let failing: State = failing.map(|(place, held)| (place.clone(), held.clone())).collect();
+    if failing.is_empty() {
+        return Ok(());
+    }
+    let failed = |error: esker::Error| format!("with an operator that does not fail: {error}");
+    let ground = Ground::new(options, env.kill());
+    let db = Db::open(MEMORY_PATH, ground.options_at(progress.now)).and_then(with_mended_operators).map_err(failed)?;
+    let mended = fading::mended(&failing);
+    for _ in 0..2 {
+        let mut found = database_state(&db, &NAMES)?;
+        found.retain(|place, _| mended.contains_key(place));
+        if let Some(what) = difference(&mended, &found) {
+            return Err(format!("with an operator that does not fail: {what}"));
+        }
+        db.compact().map_err(failed)?;
     }
     Ok(())
 }

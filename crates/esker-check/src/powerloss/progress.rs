@@ -1,13 +1,18 @@
 //! The operations requested and acknowledged so far: which contents a database may hold.
 
-use super::script::{COUNTER, KEYSPACES, MOST_KEYS, NAMES, NOW_MS, dropping, empty_model, model_with, usual_key};
+mod unlogged;
+
+use super::fading::{self, Times};
+use super::script::{
+    COUNTER, MOST_KEYS, NAMES, NOW_MS, dropping, empty_model, model_with, seen_state, usual_key, whole_state,
+};
 use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use crate::Checked;
 use crate::asked::{Question, Right};
 use crate::feed::{self, FeedReader, LostChanges};
 use crate::generator::Expected;
 use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
-use crate::state::{Durability, Place, State, difference, model_state, shown};
+use crate::state::{Durability, Place, State, shown};
 use esker::Db;
 use std::collections::BTreeSet;
 
@@ -48,7 +53,8 @@ pub struct Progress {
     model: Model,
     /// The commit counter before the first commit.
     base: u64,
-    /// The state after every number of commits, without what has expired since.
+    /// The state after every number of commits, with what has expired and what compaction may have
+    /// taken: a clock that goes back shows it again if it is still there.
     pub states: Vec<State>,
     commits: Vec<Commit>,
     /// How many events the journal has behind each number of commits.
@@ -61,6 +67,10 @@ pub struct Progress {
     pub standing: Standing,
     /// What the clock shows.
     pub now: u64,
+    /// The latest that any clock of the database has shown.
+    latest: u64,
+    /// Whether one went back.
+    was_turned_back: bool,
     /// Commits that returned success: they survive the process.
     pub acknowledged: usize,
     /// Commits covered by a synced write, a flush or a close that returned success: they survive
@@ -84,6 +94,8 @@ pub struct Progress {
     pub damaged: bool,
     /// Whether the database may have been removed in part.
     pub destroying: bool,
+    /// How many were removed before it.
+    pub removed: usize,
     /// Keys that some write was to change, whatever became of it, and of the database.
     tried: BTreeSet<Place>,
     /// Whether the contents are what was noted here. A program that goes on after failures notes
@@ -112,6 +124,8 @@ impl Default for Progress {
             feed_is_known: true,
             standing: Standing::default(),
             now: NOW_MS,
+            latest: NOW_MS,
+            was_turned_back: false,
             acknowledged: 0,
             synced: 0,
             log_synced: 0,
@@ -122,10 +136,22 @@ impl Default for Progress {
             sync_failed: false,
             damaged: false,
             destroying: false,
+            removed: 0,
             tried: BTreeSet::new(),
             contents_are_known: true,
             checkpoints: Vec::new(),
             former_checkpoints: Vec::new(),
+        }
+    }
+}
+
+/// Notes what the database shows of what has not expired: what it does not, compaction has taken.
+fn note_seen_state(model: &mut Model, found: &State) {
+    let now = model.present().now;
+    for keyspace in 0..NAMES.len() {
+        for holding in model.holdings(keyspace).into_iter().filter(|holding| holding.expiry > now) {
+            let is_seen = found.contains_key(&(keyspace, holding.key.to_vec()));
+            model.note_taken(keyspace, &holding.key, !is_seen);
         }
     }
 }
@@ -151,7 +177,7 @@ impl Progress {
     /// commits are numbered from `base` on.
     pub fn unknown(base: u64, now: u64, damaged: bool) -> Progress {
         let model = with_journal(empty_model(now));
-        Progress { model, base, now, damaged, contents_are_known: false, ..Progress::default() }
+        Progress { model, base, now, latest: now, damaged, contents_are_known: false, ..Progress::default() }
     }
 
     /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to,
@@ -170,7 +196,9 @@ impl Progress {
         let mut states = self.states[..count].to_vec();
         let setting = |keyspace: usize| found[keyspace].unwrap_or(first_setting(keyspace));
         let settings: Vec<_> = (0..NAMES.len()).map(setting).map(|one| (one.operator, one.ttl)).collect();
-        let mut model = model_with(&state, self.now, &settings);
+        let whole = fading::held_behind(&self.states[count], &state, self.times());
+        let mut model = model_with(&whole, self.now, &settings);
+        note_seen_state(&mut model, &state);
         let mut journal = self.model.journal().cloned().unwrap_or_default();
         journal.truncate(events);
         for keyspace in 0..NAMES.len() {
@@ -178,7 +206,7 @@ impl Progress {
         }
         model.keep_journal(journal);
         model.note_contents();
-        states.push(state);
+        states.push(whole);
         let altered = self.altered.min(events);
         Progress {
             altered: if all_durable { events } else { altered },
@@ -194,6 +222,8 @@ impl Progress {
             states,
             commits: self.commits[..count].to_vec(),
             now: self.now,
+            latest: self.latest,
+            was_turned_back: self.was_turned_back,
             acknowledged: count,
             synced: if all_durable { count } else { self.synced.min(count) },
             log_synced: self.log_synced.min(count),
@@ -203,6 +233,7 @@ impl Progress {
             flushed: if all_durable { count } else { self.flushed.min(count) },
             damaged: self.damaged,
             destroying: self.destroying,
+            removed: self.removed,
             tried: self.tried.clone(),
             contents_are_known: true,
             checkpoints: Vec::new(),
@@ -219,7 +250,10 @@ impl Progress {
         let base = self.base + self.attempted() as u64;
         let tried = std::mem::take(&mut self.tried);
         let anew = Progress::unknown(base, self.now, false);
-        *self = Progress { former_checkpoints, tried, contents_are_known: true, ..anew };
+        let (latest, was_turned_back) = (self.latest, self.was_turned_back);
+        let removed = self.removed + 1;
+        *self =
+            Progress { removed, former_checkpoints, tried, latest, was_turned_back, contents_are_known: true, ..anew };
     }
 
     /// How many commits were attempted.
@@ -232,15 +266,56 @@ impl Progress {
         self.commits.iter().map(|commit| commit.writes.len() as u64).sum()
     }
 
+    /// Whether some commit put that value there.
+    pub fn was_put(&self, (keyspace, key): &Place, value: &[u8]) -> bool {
+        let mut writes = self.commits.iter().flat_map(|commit| &commit.writes);
+        writes.any(|write| {
+            write.keyspace == *keyspace
+                && write.key == *key
+                && matches!(&write.change, Change::Put(put) if put == value)
+        })
+    }
+
     /// The number that the commit counter gets with the next commit.
     pub fn next_number(&self) -> u64 {
         self.base + self.attempted() as u64 + 1
     }
 
-    /// The contents after everything that was attempted.
+    /// The contents after everything that was attempted: in files of which some compaction may have
+    /// taken what had expired, and others not.
     pub fn newest(&self) -> &State {
         // There is a state after no commit at all, and none is ever taken away.
         &self.states[self.states.len() - 1]
+    }
+
+    /// What the process that writes shows of them.
+    pub fn seen(&self) -> State {
+        seen_state(&self.model)
+    }
+
+    /// By what a reader must find.
+    pub fn times(&self) -> Times {
+        Times { now: self.now, latest: self.latest }
+    }
+
+    /// What a reader finds and must not, where some commits have led to the expected contents.
+    pub fn differs(&self, expected: &State, found: &State) -> Option<String> {
+        fading::difference(expected, found, self.times())
+    }
+
+    /// Whether a reader may find this after so many commits.
+    fn agrees(&self, count: usize, found: &State) -> bool {
+        fading::agrees(&self.states[count], found, self.times())
+    }
+
+    /// Whether so many commits may have left nothing to be seen.
+    pub fn may_be_empty(&self, count: usize) -> bool {
+        self.agrees(count, &State::new())
+    }
+
+    /// Whether operands in a keyspace cannot be combined: there they are kept.
+    pub fn keeps_failing(&self, keyspace: usize) -> bool {
+        self.model.holdings(keyspace).iter().any(|holding| holding.fails)
     }
 
     /// Those of the writes that the settings allow: where others were to be set before, and a
@@ -291,8 +366,8 @@ impl Progress {
     pub fn attempt(&mut self, writes: &[Write], durability: Durability) {
         self.note_tried(writes);
         let settings = (0..NAMES.len()).map(|keyspace| self.model.settings(keyspace)).collect();
-        let at = self.model.commit(writes);
-        self.states.push(model_state(&self.model, at));
+        self.model.commit(writes);
+        self.states.push(whole_state(&self.model));
         let logged = durability != Durability::Unlogged;
         if !logged {
             self.model.retell(|_| Told::Nothing);
@@ -333,11 +408,12 @@ impl Progress {
     /// is refused.
     pub fn attempt_alteration(&mut self, keyspace: usize, next: Setting) -> Model {
         let before = self.model.clone();
-        if next.is_renamed == self.standing.present(keyspace).is_renamed {
-            self.model.alter(keyspace, (next.operator, next.ttl));
-        } else {
+        if next.is_renamed != self.standing.present(keyspace).is_renamed {
             self.model.rename(keyspace, &name_of(keyspace, next.is_renamed));
+        } else if (next.operator, next.ttl) != self.model.settings(keyspace) {
+            self.model.alter(keyspace, (next.operator, next.ttl));
         }
+        // Of another style readers of changes are told nothing.
         self.standing.attempt(keyspace, next);
         before
     }
@@ -374,14 +450,15 @@ impl Progress {
     pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
         let found = self.standing.check(db)?;
         let count = self.find(state, least)?;
-        let told = if self.feed_is_known { feed::told(db, self.now, self.lost_changes())? } else { Ok(None) };
+        let told =
+            if self.feed_is_known { feed::told(db, self.age_of_changes(), self.lost_changes())? } else { Ok(None) };
         let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
             return Ok(Recovered { count, events: *self.events(count).end(), found });
         };
         let journal = self.model.journal().ok_or("there is no journal")?;
         let is_exact = !self.holds_unlogged();
         let mut last = String::new();
-        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.states[count] == *state) {
+        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.agrees(count, state)) {
             for events in self.events(count).rev().filter(|&events| events >= self.altered) {
                 match told.check(journal, events) {
                     Ok(_) => {
@@ -416,10 +493,17 @@ impl Progress {
         self.ends[count]..=self.ends.get(count + 1).map_or(all, |next| next - 1)
     }
 
+    /// The time by which changes are old enough to be given up. A clock that went back does not
+    /// tell how much time has passed since some event: any may be.
+    fn age_of_changes(&self) -> u64 {
+        if self.was_turned_back { u64::MAX } else { self.now }
+    }
+
     /// A reader of changes that has been told of all of them, by a database in which nothing was
     /// lost; none where none are kept.
     pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told = if self.feed_is_known { feed::told(db, self.now, LostChanges::None)? } else { Ok(None) };
+        let told =
+            if self.feed_is_known { feed::told(db, self.age_of_changes(), LostChanges::None)? } else { Ok(None) };
         let told = match told {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(Ok(None)),
@@ -476,14 +560,32 @@ impl Progress {
         self.commits[self.flushed..].iter().any(|commit| !commit.logged)
     }
 
-    /// Moves the clock: what has expired is in no state any more.
+    /// Moves the clock ahead.
     pub fn tick(&mut self, milliseconds: u64) {
-        self.now += milliseconds;
-        self.model.set_now(self.now);
+        self.set_now(self.now + milliseconds);
+    }
+
+    /// Sets it back: "expired entries that are still there are visible again; those that were given
+    /// back are not". Which ones are, only the database can tell.
+    pub fn turn_back(&mut self, milliseconds: u64) {
+        self.was_turned_back = true;
+        self.set_now(self.now - milliseconds);
+    }
+
+    fn set_now(&mut self, now: u64) {
+        self.now = now;
+        self.latest = self.latest.max(now);
+        self.model.set_now(now);
+    }
+
+    /// Notes what the process that writes shows, where that is not for the writes to tell.
+    pub fn note_what_is_seen(&mut self, found: &State) {
+        note_seen_state(&mut self.model, found);
+    }
+
+    /// Forgets what has expired: the clock stands still from now on.
+    pub fn forget_expired(&mut self) {
         for state in &mut self.states {
-            state.retain(|_, held| held.expiry > self.now);
-        }
-        for (_, state) in &mut self.former_checkpoints {
             state.retain(|_, held| held.expiry > self.now);
         }
     }
@@ -520,7 +622,7 @@ impl Progress {
 
     /// The number of commits that a state holds, if it is one of those allowed.
     pub fn find(&self, state: &State, least: usize) -> Checked<usize> {
-        let whole = (least..self.states.len()).rev().find(|&count| self.states[count] == *state);
+        let whole = (least..self.states.len()).rev().find(|&count| self.agrees(count, state));
         let found = whole.or_else(|| if self.holds_unlogged() { self.find_unlogged(state, least) } else { None });
         found.ok_or_else(|| {
             let near = self.newest();
@@ -531,45 +633,10 @@ impl Progress {
                 self.attempted(),
                 counter(state).map(|held| shown(&held.value)),
                 counter(near).map(|held| shown(&held.value)),
-                difference(near, state).unwrap_or_default(),
-                difference(&self.states[least.min(self.attempted())], state).unwrap_or_default(),
+                self.differs(near, state).unwrap_or_default(),
+                self.differs(&self.states[least.min(self.attempted())], state).unwrap_or_default(),
             )
         })
-    }
-
-    /// The same where writes without log are lost: each keyspace holds all commits up to some flush
-    /// of its own, and the logged ones behind.
-    fn find_unlogged(&self, state: &State, least: usize) -> Option<usize> {
-        let present: Vec<_> = (0..NAMES.len()).map(|keyspace| self.model.settings(keyspace)).collect();
-        let mut allowed: Vec<bool> = (0..self.states.len()).map(|count| count >= least).collect();
-        for keyspace in 0..KEYSPACES.len() {
-            let of_it = |state: &State| -> State {
-                let own = state.iter().filter(|((index, _), _)| *index == keyspace);
-                own.map(|(place, held)| (place.clone(), held.clone())).collect()
-            };
-            let found = of_it(state);
-            let mut right = vec![false; self.states.len()];
-            for flushed in self.flushed..self.states.len() {
-                let settings = self.commits.get(flushed).map_or(&present, |commit| &commit.settings);
-                let mut replay = model_with(&of_it(&self.states[flushed]), self.now, settings);
-                for (count, right) in right.iter_mut().enumerate().skip(flushed) {
-                    if count > flushed {
-                        let commit = &self.commits[count - 1];
-                        let own: Vec<Write> =
-                            commit.writes.iter().filter(|write| write.keyspace == keyspace).cloned().collect();
-                        if commit.logged && !own.is_empty() {
-                            replay.set_now(commit.now);
-                            replay.set_settings(keyspace, commit.settings[keyspace]);
-                            replay.commit(&own);
-                            replay.set_now(self.now);
-                        }
-                    }
-                    *right = *right || model_state(&replay, replay.present()) == found;
-                }
-            }
-            allowed.iter_mut().zip(&right).for_each(|(allowed, right)| *allowed &= right);
-        }
-        allowed.iter().rposition(|allowed| *allowed)
     }
 }
 

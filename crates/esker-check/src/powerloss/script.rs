@@ -6,14 +6,14 @@
 //! put a number: they test their own calls.
 
 use crate::generator::Expected;
-use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
-use crate::orders::{in_order, order_of};
-use crate::state::{Durability, Held, State, keyspace_options};
-use esker::{CheckpointMode, KeyspaceOptions};
+use crate::model::{Change, FAILING, Holding, Model, Operator, PANICKING, Ttl, Write};
+use crate::orders::order_of;
+use crate::state::{Durability, Held, State};
+use esker::{CheckpointMode, CompactionStyle};
 use std::ops::Bound;
 
 /// The keyspaces of all scripts. Scripts written by hand use the first four.
-pub const KEYSPACES: [(&str, Operator, Ttl); 14] = [
+pub const KEYSPACES: [(&str, Operator, Ttl); 17] = [
     ("a", Operator::None, Ttl::Off),
     ("b", Operator::UInt64Add, Ttl::Off),
     ("c", Operator::StringAppend, Ttl::Off),
@@ -29,7 +29,34 @@ pub const KEYSPACES: [(&str, Operator, Ttl); 14] = [
     ("rates", Operator::UInt64Add, Ttl::On(Some(300))),
     // In the reverse order: see `order_of`.
     ("latest", Operator::None, Ttl::Off),
+    ("fragile", Operator::Fragile, Ttl::Off),
+    ("window", Operator::None, Ttl::Off),
+    ("sifted", Operator::None, Ttl::Off),
 ];
+
+/// The index of the keyspace whose operator fails.
+pub const FRAGILE: usize = 14;
+
+/// The index of the keyspace that is created to keep the newest [`WINDOW_BYTES`] and no more.
+pub const WINDOW: usize = 15;
+
+/// The index of the keyspace with a compaction filter.
+pub const SIFTED: usize = 16;
+
+/// So few that a few flushes exceed it.
+pub const WINDOW_BYTES: u64 = 2 << 10;
+
+/// Whether compaction takes values of the keyspace that are neither overwritten nor deleted, and
+/// have not expired. Nothing that depends on what is there is done in those: no merges, no
+/// transactions and no conditional writes.
+pub fn is_fading(keyspace: usize) -> bool {
+    matches!(keyspace, WINDOW | SIFTED)
+}
+
+/// The style with which a keyspace is created.
+pub fn first_style(keyspace: usize) -> CompactionStyle {
+    if keyspace == WINDOW { CompactionStyle::Fifo { max_bytes: WINDOW_BYTES } } else { CompactionStyle::default() }
+}
 
 /// Their names.
 pub const NAMES: [&str; KEYSPACES.len()] = {
@@ -58,11 +85,6 @@ pub fn empty_model(now: u64) -> Model {
     model
 }
 
-/// The options of a keyspace of scripts, by its first name.
-pub fn options_of((name, operator, ttl): (&str, Operator, Ttl)) -> KeyspaceOptions {
-    in_order(keyspace_options(operator, ttl), order_of(name))
-}
-
 /// The settings of the keyspaces when they are created.
 pub fn first_settings() -> Vec<(Operator, Ttl)> {
     KEYSPACES.iter().map(|&(_, operator, ttl)| (operator, ttl)).collect()
@@ -77,15 +99,31 @@ pub fn model_of(state: &State, now: u64) -> Model {
 pub fn model_with(state: &State, now: u64, settings: &[(Operator, Ttl)]) -> Model {
     let mut model = empty_model(now);
     settings.iter().enumerate().for_each(|(keyspace, settings)| model.set_settings(keyspace, *settings));
-    for ((keyspace, key), Held { value, expiry }) in state {
-        let life = if *expiry == NEVER { Life::Usual } else { Life::Until(*expiry) };
-        model.commit(&[Write::new(*keyspace, key.clone(), Change::Put(value.clone())).living(life)]);
-        if *expiry == NEVER && model.has_ttl(*keyspace) {
-            // A put alone would get the keyspace's default.
-            model.commit(&[Write::new(*keyspace, key.clone(), Change::Expire)]);
-        }
+    for ((keyspace, key), Held { value, expiry, fails }) in state {
+        model.restore(*keyspace, key, (&value[..], *fails), *expiry);
     }
     model
+}
+
+/// All that a model holds: also what has expired, and what compaction has taken.
+pub fn whole_state(model: &Model) -> State {
+    state_of(model, |_| true)
+}
+
+/// What a reader sees that begins now.
+pub fn seen_state(model: &Model) -> State {
+    state_of(model, |holding| holding.is_seen)
+}
+
+fn state_of(model: &Model, is_wanted: fn(&Holding) -> bool) -> State {
+    let mut state = State::new();
+    for keyspace in 0..model.keyspace_count() {
+        for holding in model.holdings(keyspace).into_iter().filter(is_wanted) {
+            let Holding { key, value, fails, expiry, .. } = holding;
+            state.insert((keyspace, key.to_vec()), Held { fails, ..Held::value(value.to_vec(), expiry) });
+        }
+    }
+    state
 }
 
 /// The keyspace and key of the commit counter.
@@ -135,6 +173,8 @@ pub enum Step {
     Operator(usize, Operator),
     /// Lets its entries expire, or by another default.
     Ttl(usize, Ttl),
+    /// Compacts it in another style from now on.
+    Style(usize, CompactionStyle),
     /// Syncs the log.
     Sync,
     /// Flushes.
@@ -147,6 +187,8 @@ pub enum Step {
     WaitIdle,
     /// Moves the clock ahead, in milliseconds.
     Clock(u64),
+    /// Sets it back by so many.
+    ClockBack(u64),
     /// Takes a snapshot and begins an iterator over a keyspace; both are held under that number.
     Hold(usize, usize),
     /// Compares what the snapshot sees, and so many steps of the iterator.
@@ -172,7 +214,30 @@ pub enum Step {
 impl Step {
     /// Whether it changes the name or the settings of a keyspace.
     pub fn is_alteration(&self) -> bool {
-        matches!(self, Step::Rename(_) | Step::Operator(..) | Step::Ttl(..))
+        matches!(self, Step::Rename(_) | Step::Operator(..) | Step::Ttl(..) | Step::Style(..))
+    }
+
+    /// The writes that it says.
+    pub fn writes(&self) -> &[Write] {
+        match self {
+            Step::Batch(writes, _)
+            | Step::Transaction(writes, _)
+            | Step::Abandon(writes)
+            | Step::Contend(writes)
+            | Step::Begin(_, writes) => writes,
+            Step::Single(write, _) | Step::Typed(write, _) | Step::Ask(write, ..) => std::slice::from_ref(write),
+            _ => &[],
+        }
+    }
+
+    /// Whether what it leads to is not told by the values that are written: a merge fails,
+    /// compaction may take what is written, or has taken what a clock that goes back would show.
+    pub fn is_open_ended(&self) -> bool {
+        match self {
+            Step::ClockBack(_) => true,
+            Step::Ingest(keyspace, _) => is_fading(*keyspace),
+            _ => self.writes().iter().any(|write| is_fading(write.keyspace) || may_fail(write)),
+        }
     }
 
     /// Whether others may write while a transaction of it is open.
@@ -197,6 +262,12 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// Whether the operator of its keyspace fails on what it merges.
+pub fn may_fail(write: &Write) -> bool {
+    let fails = |operand: &[u8]| matches!(operand.first(), Some(&FAILING | &PANICKING));
+    write.keyspace == FRAGILE && matches!(&write.change, Change::Merge(operand) if fails(operand))
 }
 
 /// How many snapshots and iterators are held at a time, and how many transactions.

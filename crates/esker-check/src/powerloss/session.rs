@@ -4,24 +4,26 @@ mod open_transaction;
 mod transacting;
 
 use super::asking::{ask, make, write_options, write_single, wrong};
+use super::fading::{self, Times};
 use super::progress::Progress;
-use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, loaded, options_of};
-use super::standing::{Setting, name_of};
+use super::script::{KEYSPACES, NAMES, SIFTED, SLOTS, Step, WINDOW, count, is_fading, loaded};
+use super::sieve::Sieve;
+use super::standing::{Setting, name_of, options_of};
 use super::survey::survey;
 use crate::asked::Question;
 use crate::feed::FeedReader;
 use crate::model::{Operator, Write};
-use crate::operators::supply;
+use crate::operators::{mended, supply};
 use crate::orders::order_of;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, existing_keyspaces, lives, read_gets, read_state, shown, snapshot_values,
-    write_batch,
+    Durability, Held, Place, Seen, State, existing_keyspaces, lives, other_name, read_gets, read_state, seen, shown,
+    snapshot_values, write_batch,
 };
 use esker::env::Env;
 use esker::{
-    Changes, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock, Options, ReadMode,
-    Snapshot, WalMode,
+    Changes, CompactionStyle, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock,
+    MergeOperator, Options, ReadMode, Snapshot, WalMode,
 };
 use open_transaction::Open;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,9 +40,9 @@ struct Holding {
     snapshot: Snapshot,
     /// The keyspaces of its time.
     keyspaces: Vec<(usize, Keyspace)>,
-    seen: BTreeMap<Place, Vec<u8>>,
+    seen: BTreeMap<Place, Option<Vec<u8>>>,
     iterator: Iter,
-    left: VecDeque<(Vec<u8>, Vec<u8>)>,
+    left: VecDeque<Seen>,
 }
 
 /// Where a script runs: the options, and the environment among them.
@@ -95,14 +97,27 @@ impl Ground {
     }
 }
 
-/// The database with the merge operators that it does not know by name.
+/// The database with the merge operators that it does not know by name, and the filter.
 pub fn with_operators(db: Db) -> esker::Result<Db> {
-    let Some(longest) = supply(Operator::Longest) else { return Ok(db) };
+    supplied(db, supply(Operator::Fragile))
+}
+
+/// The same with the operator that fails in no case.
+pub fn with_mended_operators(db: Db) -> esker::Result<Db> {
+    supplied(db, Some(mended()))
+}
+
+fn supplied(db: Db, fragile: Option<Arc<dyn MergeOperator>>) -> esker::Result<Db> {
+    let operators: Vec<_> = supply(Operator::Longest).into_iter().chain(fragile).collect();
     for name in db.keyspaces() {
         let keyspace = db.existing_keyspace(&name)?;
-        if keyspace.merge_operator().as_deref() == Some(longest.name()) {
-            let options = KeyspaceOptions::default().shared_merge_operator(longest.clone()).ttl(keyspace.ttl());
+        let stored = keyspace.merge_operator();
+        if let Some(operator) = operators.iter().find(|operator| stored.as_deref() == Some(operator.name())) {
+            let options = KeyspaceOptions::default().shared_merge_operator(operator.clone()).ttl(keyspace.ttl());
             db.keyspace(&name, options)?;
+        }
+        if name == NAMES[SIFTED] || name == other_name(NAMES[SIFTED]) {
+            db.keyspace(&name, KeyspaceOptions::default().compaction_filter(Sieve))?;
         }
     }
     Ok(db)
@@ -165,9 +180,8 @@ impl Session {
         if let Some(keyspace) = &self.keyspaces[index] {
             return Ok(keyspace.clone());
         }
-        let Setting { is_renamed, operator, ttl } = progress.standing.present(index);
-        let options = options_of((NAMES[index], operator, ttl));
-        let keyspace = self.db.keyspace(&name_of(index, is_renamed), options)?;
+        let setting = progress.standing.present(index);
+        let keyspace = self.db.keyspace(&name_of(index, setting.is_renamed), options_of(index, setting))?;
         progress.standing.note_exists(index);
         self.keyspaces[index] = Some(keyspace.clone());
         Ok(keyspace)
@@ -257,6 +271,15 @@ impl Session {
                 let now = progress.standing.present(*index);
                 return self.alter(*index, Setting { ttl: *ttl, ..now }, progress);
             }
+            Step::Style(index, style) => {
+                let now = progress.standing.present(*index);
+                return self.alter(*index, Setting { style: *style, ..now }, progress);
+            }
+            Step::ClockBack(milliseconds) => {
+                progress.turn_back(*milliseconds);
+                self.clock.set(progress.now);
+                return self.look_again(progress);
+            }
             Step::Sync => {
                 self.db.sync()?;
                 progress.note_log_synced();
@@ -298,44 +321,74 @@ impl Session {
         }
         // What they have merged is combined by the operator of the commit, and was read by another.
         self.open = Default::default();
+        // "Where operands stay": the operator fails on them, or a reader sees what is below them,
+        // or nothing is compacted.
+        let must_stay = next.operator != now.operator && progress.keeps_failing(index);
+        let is_fifo = matches!(now.style, CompactionStyle::Fifo { .. });
+        let may_stay = must_stay || is_fifo || self.held.iter().any(Option::is_some);
         let before = progress.attempt_alteration(index, next);
         let outcome = match supply(next.operator).filter(|_| next.operator != now.operator) {
             Some(operator) => keyspace.set_shared_merge_operator(operator),
             None if next.ttl != now.ttl => keyspace.set_ttl(lives(next.ttl)),
+            None if next.style != now.style => {
+                let options = KeyspaceOptions::default().compaction_style(next.style);
+                self.db.keyspace(&keyspace.name(), options).map(drop)
+            }
             None => keyspace.rename(&name_of(index, next.is_renamed)),
         };
         match outcome {
+            Ok(()) if must_stay => wrong(format!("{now:?} became {next:?} over operands that cannot be combined")),
             Ok(()) => progress.note_altered(index),
-            // "Where operands stay": a reader sees what is below them.
-            Err(Error::InvalidArgument { .. }) if self.held.iter().any(Option::is_some) => {
-                progress.note_unaltered(index, before);
-            }
+            Err(Error::InvalidArgument { .. }) if may_stay => progress.note_unaltered(index, before),
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Looks what is there of what has expired by a clock that went back since: from then on it is
+    /// as it is found.
+    fn look_again(&self, progress: &mut Progress) -> esker::Result<()> {
+        let state = read_state(&self.db, &NAMES).unwrap_or_else(|what| wrong(what))?;
+        if let Some(what) = progress.differs(progress.newest(), &state) {
+            wrong(format!("after the clock went back: {what}"));
+        }
+        progress.note_what_is_seen(&state);
+        Ok(())
+    }
+
+    /// Takes a snapshot and begins an iterator. Of what compaction may have taken a snapshot shows
+    /// what it finds at first.
+    fn hold(&mut self, index: usize, progress: &mut Progress) -> esker::Result<Holding> {
+        let keyspace = self.keyspace(index, progress)?;
+        let expected = progress.seen();
+        let value = |held: &Held| (!held.fails).then(|| held.value.clone());
+        let own = expected.iter().filter(|((held, _), _)| *held == index);
+        let mut left: Vec<Seen> = own.map(|((_, key), held)| (key.clone(), value(held))).collect();
+        left.sort_by(|a, b| order_of(NAMES[index]).compare(&a.0, &b.0));
+        let (snapshot, keyspaces) = (self.db.snapshot(), existing_keyspaces(&self.db, &NAMES)?);
+        let sure = expected.iter().filter(|(place, _)| !is_fading(place.0));
+        let mut seen: BTreeMap<Place, Option<Vec<u8>>> =
+            sure.map(|(place, held)| (place.clone(), value(held))).collect();
+        if keyspaces.iter().any(|(index, _)| is_fading(*index)) {
+            let found = snapshot_values((&self.db, &NAMES), &snapshot, &keyspaces)?;
+            seen.extend(found.into_iter().filter(|(place, _)| is_fading(place.0)));
+        }
+        Ok(Holding { snapshot, keyspaces, seen, iterator: keyspace.iter(), left: left.into() })
     }
 
     /// Steps that compare. They are for runs in which every write so far has succeeded.
     fn read(&mut self, step: &Step, progress: &mut Progress) -> esker::Result<()> {
         match step {
             Step::Hold(slot, index) => {
-                let keyspace = self.keyspace(*index, progress)?;
-                let own = progress.newest().iter().filter(|((held, _), _)| held == index);
-                let mut left: Vec<_> = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
-                left.sort_by(|a, b| order_of(NAMES[*index]).compare(&a.0, &b.0));
-                let holding = Holding {
-                    snapshot: self.db.snapshot(),
-                    keyspaces: existing_keyspaces(&self.db, &NAMES)?,
-                    seen: progress.newest().iter().map(|(place, held)| (place.clone(), held.value.clone())).collect(),
-                    iterator: keyspace.iter(),
-                    left: left.into(),
-                };
+                let holding = self.hold(*index, progress)?;
                 self.held[*slot] = Some(holding);
             }
             Step::Look(slot, steps) => {
                 let Some(mut holding) = self.held[*slot].take() else { return Ok(()) };
                 holding.step(*steps)?;
                 let seen = snapshot_values((&self.db, &NAMES), &holding.snapshot, &holding.keyspaces)?;
+                // FIFO "drops the oldest tables", "for snapshots too".
+                holding.seen.retain(|place, _| place.0 != WINDOW || seen.contains_key(place));
                 if seen != holding.seen {
                     wrong(format!(
                         "a snapshot shows {} keys, {} expected, or another value",
@@ -352,7 +405,12 @@ impl Session {
             }
             Step::ReadBeside => {
                 self.flush_unlogged(progress)?;
-                compare(&with_operators(Db::open_read_only(self.db.path(), self.options.clone())?)?, progress)?;
+                let open = || Db::open_read_only(self.db.path(), self.options.clone());
+                compare_beside(&with_operators(open()?)?, progress.newest(), progress)?;
+                if progress.newest().values().any(|held| held.fails) {
+                    let mended = fading::mended(progress.newest());
+                    compare_beside(&with_mended_operators(open()?)?, &mended, progress)?;
+                }
                 self.follow(progress)?;
             }
             _ => {}
@@ -364,7 +422,7 @@ impl Session {
     fn follow(&mut self, progress: &Progress) -> esker::Result<()> {
         let Following { follower, reading } = self.follower()?;
         follower.catch_up()?;
-        compare(&with_operators(follower.db().clone())?, progress)?;
+        compare_beside(&with_operators(follower.db().clone())?, progress.newest(), progress)?;
         read_on(follower.db(), reading, progress)
     }
 
@@ -399,10 +457,10 @@ impl Holding {
             let front = number % 3 != 2;
             let expected = if front { self.left.pop_front() } else { self.left.pop_back() };
             let found = if front { self.iterator.next() } else { self.iterator.next_back() };
-            let found = found.transpose()?.map(|(key, value)| (key.to_vec(), value.to_vec()));
+            let found = found.map(seen).transpose()?;
             if found != expected {
-                let [found, expected] =
-                    [found, expected].map(|entry| entry.map(|(key, value)| [shown(&key), shown(&value)].join("=")));
+                let words = |(key, value): Seen| (shown(&key), value.as_deref().map(shown));
+                let [found, expected] = [found, expected].map(|entry| entry.map(words));
                 wrong(format!("a held iterator yields {found:?}, expected {expected:?}"));
             }
         }
@@ -430,10 +488,20 @@ fn read_on(db: &Db, reading: &mut Option<Reading>, progress: &Progress) -> esker
     Ok(())
 }
 
-/// Everything by scans, then by gets, with the keys that are not there any more.
+/// What the process that writes shows: what compaction has taken of it is known.
 fn compare(db: &Db, progress: &Progress) -> esker::Result<()> {
+    compare_all(db, (&progress.seen(), Times { latest: progress.now, ..progress.times() }), progress)
+}
+
+/// What another process shows of the same files: it may still have what compaction has taken.
+fn compare_beside(db: &Db, expected: &State, progress: &Progress) -> esker::Result<()> {
+    compare_all(db, (expected, progress.times()), progress)
+}
+
+/// Everything by scans, then by gets, with the keys that are not there any more.
+fn compare_all(db: &Db, (expected, times): (&State, Times), progress: &Progress) -> esker::Result<()> {
     let state = read_state(db, &NAMES).unwrap_or_else(|what| wrong(what))?;
-    if let Some(what) = difference(progress.newest(), &state) {
+    if let Some(what) = fading::difference(expected, &state, times) {
         wrong(what);
     }
     let places = progress.places();
@@ -494,6 +562,10 @@ pub fn run(
                 progress.damaged = true;
                 ground.lose_current()?;
                 session = Session::open(&ground, progress)?;
+                // What is in no table any more the log may still have.
+                if progress.times().latest > progress.now {
+                    session.look_again(progress)?;
+                }
             }
             _ => session.perform(step, progress)?,
         }

@@ -1,11 +1,13 @@
 //! The names and settings that the keyspaces of a script may have.
 
-use super::script::{NAMES, first_settings};
+use super::script::{NAMES, SIFTED, first_settings, first_style};
+use super::sieve::Sieve;
 use crate::Checked;
 use crate::model::{Operator, Ttl};
 use crate::operators::supply;
-use crate::state::{lives, other_name};
-use esker::{Db, Error};
+use crate::orders::{in_order, order_of};
+use crate::state::{keyspace_options, lives, other_name};
+use esker::{CompactionStyle, Db, Error, KeyspaceOptions};
 
 /// The name and the settings of a keyspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,14 @@ pub struct Setting {
     pub operator: Operator,
     /// Whether its entries expire.
     pub ttl: Ttl,
+    /// How it is compacted.
+    pub style: CompactionStyle,
+}
+
+/// The options of a keyspace of scripts.
+pub fn options_of(keyspace: usize, Setting { operator, ttl, style, .. }: Setting) -> KeyspaceOptions {
+    let options = in_order(keyspace_options(operator, ttl), order_of(NAMES[keyspace])).compaction_style(style);
+    if keyspace == SIFTED { options.compaction_filter(Sieve) } else { options }
 }
 
 /// What the next process may find of one keyspace.
@@ -39,7 +49,7 @@ pub type Found = Vec<Option<Setting>>;
 /// The settings with which a keyspace is created.
 pub fn first_setting(keyspace: usize) -> Setting {
     let (operator, ttl) = first_settings()[keyspace];
-    Setting { is_renamed: false, operator, ttl }
+    Setting { is_renamed: false, operator, ttl, style: first_style(keyspace) }
 }
 
 /// The name of a keyspace.
@@ -139,13 +149,45 @@ fn check_one(db: &Db, keyspace: usize, possible: &Possible) -> Checked<Option<Se
         Some(_) if !found.is_empty() => return Err(format!("there are both of {names:?}; expected {possible:?}")),
         Some(one) => one,
     };
-    let (operator, ttl) = (handle.merge_operator(), handle.ttl());
+    let (operator, ttl, style) = (handle.merge_operator(), handle.ttl(), handle.compaction_style());
     let is_it = |setting: &&Setting| {
         let name = supply(setting.operator).map(|operator| operator.name().to_owned());
-        setting.is_renamed == is_renamed && name == operator && lives(setting.ttl) == ttl
+        setting.is_renamed == is_renamed && name == operator && lives(setting.ttl) == ttl && setting.style == style
     };
     // Of two that look the same, the later.
     possible.settings.iter().rev().find(is_it).copied().map(Some).ok_or_else(|| {
-        format!("keyspace {} has the operator {operator:?} and {ttl:?}; expected {possible:?}", handle.name())
+        let name = handle.name();
+        format!("keyspace {name} has the operator {operator:?}, {ttl:?} and {style:?}; expected {possible:?}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::powerloss::option_variants;
+    use crate::powerloss::progress::Progress;
+    use crate::powerloss::script::{Step, WINDOW};
+    use crate::powerloss::session::{Ground, Session};
+    use esker::env::mem::MemEnv;
+
+    /// A style that is not stored, or another one than was set, fails here.
+    #[test]
+    fn a_style_is_the_one_that_was_set_last_also_for_the_next_process() {
+        let (_, options) = option_variants().swap_remove(0);
+        let (env, mut progress) = (MemEnv::new(), Progress::default());
+        let ground = Ground::new(&options, env.clone());
+        let mut session = Session::open(&ground, &mut progress).unwrap();
+        for step in [Step::Create(WINDOW), Step::Create(0), Step::Style(0, CompactionStyle::Leveled)] {
+            session.perform(&step, &mut progress).unwrap();
+        }
+        let next = Session::open(&Ground::new(&options, env.kill()), &mut progress.clone()).unwrap();
+        for db in [session.db(), next.db()] {
+            progress.standing.check(db).unwrap();
+            let mut other = progress.standing.clone();
+            other.attempt(0, Setting { style: CompactionStyle::Tiered, ..other.present(0) });
+            assert!(other.check(db).is_ok(), "it may not have happened");
+            other.settle(0, true);
+            assert!(other.check(db).is_err());
+        }
+    }
 }

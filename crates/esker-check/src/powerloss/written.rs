@@ -1,8 +1,8 @@
 //! The written scripts, each for one mechanism; all short sequences of steps; and what is done
 //! after a recovery.
 
-use super::script::{EXPIRING, HOUR_MS, NOW_MS, Script, Step};
-use crate::model::{Change, Life, Write};
+use super::script::{EXPIRING, HOUR_MS, KEYSPACES, NOW_MS, Script, Step, usual_key};
+use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
 use esker::CheckpointMode;
@@ -520,15 +520,29 @@ pub fn sequences(length: u32) -> impl Iterator<Item = Script> {
     })
 }
 
+/// What depends on whether keys of generated scripts have expired, or were given back, in each
+/// keyspace where that can be.
+fn expiring(number: usize) -> Step {
+    let key = usual_key(number % 6);
+    let write = |keyspace: usize, change: Change| Write::new(keyspace, key.clone(), change);
+    let can_expire = |keyspace: &usize| KEYSPACES[*keyspace].2 != Ttl::Off;
+    let writes = (0..KEYSPACES.len()).filter(can_expire).map(|keyspace| match KEYSPACES[keyspace].1 {
+        Operator::None => write(keyspace, Change::Expire),
+        _ => write(keyspace, Change::Merge(1_u64.to_le_bytes().to_vec())),
+    });
+    Step::Batch(writes.collect(), Durability::Async)
+}
+
 /// What is done after every recovery, to see that the database still works.
 pub fn aftermath(random: &mut Random) -> Vec<Step> {
     let number = random.below(1000);
     let mut steps = vec![mixed(number, Durability::Async), mixed(number + 1, Durability::Sync)];
-    steps.push(match random.below(5) {
+    steps.push(match random.below(6) {
         0 => Step::Flush,
         1 => Step::Compact,
         2 => Step::Reopen,
         3 => large(number, 3000, Durability::Async),
+        4 => expiring(number),
         _ => Step::Single(add("k1", 5), Durability::Sync),
     });
     steps.push(mixed(number + 2, Durability::Async));

@@ -122,7 +122,8 @@ impl Left {
         let variants = variants();
         let (options, tables) = variants[random.below(variants.len())].clone();
         let end = ENDS[random.below(ENDS.len())];
-        let limits = Limits { steps: 14, batch: 100, value: 1000, unlogged, ..Limits::USUAL };
+        let limits =
+            Limits { steps: 14, batch: 100, value: 1000, unlogged, failing: false, fading: false, ..Limits::USUAL };
         let steps = generated(seed, limits).steps;
         let mut performed = perform(&steps, &options, None);
         performed.outcome.map_err(|error| format!("the script fails by itself: {error}"))?;
@@ -189,12 +190,14 @@ impl Specimen {
         if tables != Tables::FromFiles {
             image.map_files();
         }
-        let Performed { progress, steps, .. } = performed;
+        let Performed { mut progress, steps, .. } = performed;
+        progress.forget_expired();
         let mark = |(env, progress): &(MemEnv, Progress)| {
             let found = InForce::of(env)?;
             let (listed, synced) = (progress.listed, progress.synced);
             Some(Mark { manifest: found.number, end_of_edits: found.end_of_edits(), listed, synced })
         };
+        let removed = progress.removed;
         let mut specimen = Specimen {
             places: progress.places(),
             image,
@@ -205,8 +208,10 @@ impl Specimen {
             count: 0,
             marks: steps.iter().filter_map(mark).collect(),
             // What a power loss took was on no disk, and so in no copy of what was there.
+            // Nor is a file of a database that was removed before it a copy of its own.
             older: steps
                 .into_iter()
+                .filter(|(_, then)| then.removed == removed)
                 .map(|(env, _)| if end == End::PowerLost { env.crash(&CrashMode::LoseAll, 0) } else { env })
                 .collect(),
             in_force: InForce::default(),
@@ -256,9 +261,11 @@ impl Specimen {
         Db::repair(MEMORY_PATH, self.options_on(env))
     }
 
-    /// Whether the key ever held that value.
+    /// Whether the key ever held that value, be it between two writes of one batch: of a batch that
+    /// is in two tables one can be lost.
     pub fn has_held(&self, place: &Place, value: &[u8]) -> bool {
         self.progress.states.iter().any(|state| state.get(place).is_some_and(|held| held.value == value))
+            || self.progress.was_put(place, value)
     }
 
     /// Checks the directory without opening it for writing; what was found, and how much was told.

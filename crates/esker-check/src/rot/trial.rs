@@ -54,8 +54,8 @@ pub fn harm_closed(specimen: &Specimen, harm: &Harm, work_percent: usize, random
         }
     };
     witness.question(&db, &specimen.places)?;
-    if is_healthy && witness.errors > 0 {
-        return Err(format!("a check finds nothing, and {} answers are errors", witness.errors));
+    if let (true, Some(error)) = (is_healthy, &witness.damage) {
+        return Err(format!("a check finds nothing, and {} answers are errors, as {error}", witness.errors));
     }
     if random.percent(work_percent) {
         work_on(db, specimen, &env, &mut witness, random)?;
@@ -111,7 +111,8 @@ pub fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Check
     if !specimen.checked_once {
         witness.question(&db, &specimen.places)?;
     }
-    work_on(db, specimen, &env, &mut witness, random)?;
+    let worked = work_on(db, specimen, &env, &mut witness, random);
+    worked.map_err(|what| if still { what } else { format!("{what} (that file was gone: {harm:?})") })?;
     Ok(Outcome::of(&witness))
 }
 

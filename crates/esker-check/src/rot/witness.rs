@@ -16,12 +16,14 @@ pub type Pair = (Place, Vec<u8>);
 pub struct Witness<'a> {
     candidates: Vec<Cow<'a, State>>,
     pub errors: u64,
+    /// The first of them that a check of the files has to know of.
+    pub damage: Option<Error>,
 }
 
 impl<'a> Witness<'a> {
     /// One that has asked nothing, of a database that may hold one of these.
     pub fn new(candidates: Vec<&'a State>) -> Witness<'a> {
-        Witness { candidates: candidates.into_iter().map(Cow::Borrowed).collect(), errors: 0 }
+        Witness { candidates: candidates.into_iter().map(Cow::Borrowed).collect(), errors: 0, damage: None }
     }
 
     /// Notes a load: each state has it, or, if it failed, may have it. Only values are compared, so
@@ -29,7 +31,7 @@ impl<'a> Witness<'a> {
     pub fn note_load(&mut self, load: &[Pair], has_failed: bool) {
         let with_load = |state: &Cow<'a, State>| {
             let mut state = state.clone().into_owned();
-            let held = |value: &Vec<u8>| Held { value: value.clone(), expiry: NEVER };
+            let held = |value: &Vec<u8>| Held::value(value.clone(), NEVER);
             state.extend(load.iter().map(|(place, value)| (place.clone(), held(value))));
             Cow::Owned(state)
         };
@@ -43,8 +45,8 @@ impl<'a> Witness<'a> {
             let keyspace = match find_keyspace(db, name) {
                 Ok(keyspace) => Some(keyspace),
                 Err(Error::NotFound { .. }) => None,
-                Err(_) => {
-                    self.errors += 1;
+                Err(error) => {
+                    self.note_error(error);
                     continue;
                 }
             };
@@ -59,8 +61,8 @@ impl<'a> Witness<'a> {
                 for entry in entries {
                     match entry {
                         Ok((key, value)) => found.push((key.to_vec(), value.to_vec())),
-                        Err(_) => {
-                            self.errors += 1;
+                        Err(error) => {
+                            self.note_error(error);
                             whole = false;
                             break;
                         }
@@ -85,8 +87,8 @@ impl<'a> Witness<'a> {
             for place in places.range((index, Vec::new())..(index + 1, Vec::new())) {
                 let value = match keyspace.as_ref().map(|keyspace| keyspace.get(&place.1)).transpose() {
                     Ok(value) => value.flatten(),
-                    Err(_) => {
-                        self.errors += 1;
+                    Err(error) => {
+                        self.note_error(error);
                         continue;
                     }
                 };
@@ -97,6 +99,14 @@ impl<'a> Witness<'a> {
             }
         }
         Ok(())
+    }
+
+    fn note_error(&mut self, error: Error) {
+        self.errors += 1;
+        // An older manifest can be of a time before the keyspace had its operator.
+        if self.damage.is_none() && !matches!(error, Error::MissingMergeOperator { .. }) {
+            self.damage = Some(error);
+        }
     }
 
     fn keep(&mut self, agrees: impl Fn(&State) -> bool, what: impl Fn() -> String) -> Checked<()> {
@@ -112,7 +122,7 @@ mod tests {
     #[test]
     fn what_a_load_gives_is_there_and_of_one_that_failed_may_be_there() {
         let (place, other): (Place, Place) = ((0, b"key".to_vec()), (0, b"other".to_vec()));
-        let held = |value: &[u8]| Held { value: value.to_vec(), expiry: NEVER };
+        let held = |value: &[u8]| Held::value(value.to_vec(), NEVER);
         let before = State::from([(place.clone(), held(b"old")), (other.clone(), held(b"same"))]);
         let after = State::from([(place.clone(), held(b"new")), (other, held(b"same"))]);
         let load = [(place, b"new".to_vec())];

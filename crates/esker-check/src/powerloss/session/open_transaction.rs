@@ -1,6 +1,6 @@
 //! A transaction that is open: what it must see, and whether it must commit.
 
-use crate::model::{Change, Life, Model, Write};
+use crate::model::{Answer, Change, Life, MergeFails, Model, Write};
 use crate::powerloss::asking::{write_options, wrong};
 use crate::powerloss::progress::{Interference, Progress};
 use crate::state::{Durability, shown, time};
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) struct Sight {
     keyspace: Keyspace,
     key: Vec<u8>,
-    value: Option<Vec<u8>>,
+    value: Answer,
 }
 
 /// A transaction that is held open.
@@ -79,7 +79,7 @@ pub(super) fn read_and_write(
 ) -> esker::Result<Vec<Sight>> {
     for (keyspace, write) in placed {
         if !write.change.is_range() {
-            match view.as_ref().and_then(|view| sight(view, keyspace, write)) {
+            match view.as_ref().map(|view| sight(view, keyspace, write)) {
                 Some(sight) => compare(transaction, &sight)?,
                 None => _ = transaction.get(keyspace, &write.key)?,
             }
@@ -91,21 +91,26 @@ pub(super) fn read_and_write(
     }
     let Some(view) = view else { return Ok(Vec::new()) };
     let single = placed.iter().filter(|(_, write)| !write.change.is_range());
-    Ok(single.filter_map(|(keyspace, write)| sight(&view, keyspace, write)).collect())
+    Ok(single.map(|(keyspace, write)| sight(&view, keyspace, write)).collect())
 }
 
-/// What must be seen of the key of a write; nothing is said of one whose merge fails.
-fn sight(view: &Model, keyspace: &Keyspace, write: &Write) -> Option<Sight> {
-    let value = view.get(write.keyspace, &write.key, view.present()).ok()?;
-    Some(Sight { keyspace: keyspace.clone(), key: write.key.clone(), value: value.map(|value| value.to_vec()) })
+/// What must be seen of the key of a write.
+fn sight(view: &Model, keyspace: &Keyspace, write: &Write) -> Sight {
+    let value = view.get(write.keyspace, &write.key, view.present());
+    Sight { keyspace: keyspace.clone(), key: write.key.clone(), value }
 }
 
 fn compare(transaction: &mut Transaction, sight: &Sight) -> esker::Result<()> {
-    let found = transaction.get(&sight.keyspace, &sight.key)?;
-    if found.as_deref() == sight.value.as_deref() {
+    let found = match transaction.get(&sight.keyspace, &sight.key) {
+        Err(Error::MergeFailed { .. }) => Err(MergeFails),
+        found => Ok(found?),
+    };
+    let found = found.as_ref().map(|value| value.as_deref()).map_err(|fails| *fails);
+    let expected = sight.value.as_ref().map(|value| value.as_deref()).map_err(|fails| *fails);
+    if found == expected {
         return Ok(());
     }
-    let [found, expected] = [found.as_deref(), sight.value.as_deref()].map(|value| value.map(shown));
+    let [found, expected] = [found, expected].map(|answer| answer.map(|value| value.map(shown)));
     let (name, key) = (sight.keyspace.name(), shown(&sight.key));
     wrong(format!("a transaction finds {found:?} at {name}/{key}, expected {expected:?}"))
 }
