@@ -48,7 +48,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets without-c-compiler
+.PHONY: suite beside without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets without-c-compiler
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -146,19 +146,34 @@ endif
 	$(call step,lints,$(CARGO) clippy --workspace --all-targets $(BENCH) -- -D warnings)
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
 	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --tests --no-run)
-	$(call step,tests,{ $(CARGO) test --workspace $(BENCH) --tests --no-fail-fast; tests=$$?; \
-	    $(CARGO) test --workspace $(BENCH) --doc --no-fail-fast && [ $$tests -eq 0 ]; })
+ifeq ($(CI),true)
+	@mkdir -p $(OUT) && rm -f $(OUT)/beside.txt
+	@status=0; $(MAKE) --no-print-directory --keep-going --jobs 2 suite beside || status=$$?; \
+	cat $(OUT)/beside.txt; exit $$status
+else
+	@$(MAKE) --no-print-directory suite
+endif
 	$(call step,the server and clients of others,scripts/server-tests $(if $(filter true,$(CI)),--strict) --binary $(TARGET)/debug/esker)
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LAST)
 ifeq ($(CI),true)
 	$(call step,planted faults,scripts/planted-faults --list && scripts/planted-faults --faults scripts/planted-faults-clusters.toml --list)
 endif
 
+suite:
+	$(call step,tests,{ $(CARGO) test --workspace $(BENCH) --tests --no-fail-fast; tests=$$?; \
+	    $(CARGO) test --workspace $(BENCH) --doc --no-fail-fast && [ $$tests -eq 0 ]; })
+
+# What the tests leave of the processors, where they wait for one another, for disks and for time, goes to steps that build in
+# directories of their own and wait for nothing. They give way: campaigns that end by the clock do as much as they would alone.
+BESIDE := last-interleavings last-oldest-rust last-public-interfaces last-fuzz-targets
+beside:
+	@nice -n 19 $(MAKE) --no-print-directory --keep-going --output-sync=target $(BESIDE) >$(OUT)/beside.txt 2>&1
+
 # The last steps, two at a time: some wait for installations or run on one processor, and some build in directories of their
-# own, so that they do not wait for the builds of others.
+# own, so that they do not wait for the builds of others. In this order hardly one waits.
 LAST := python go last-command node book
 ifeq ($(CI),true)
-LAST := python last-interleavings go last-dependencies last-command last-first-steps book node last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets
+LAST := python last-first-steps go last-dependencies last-command last-without-assertions node book last-packages
 endif
 last-command:
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
@@ -183,11 +198,10 @@ last-fuzz-targets:
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
 # ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
 interleavings: export RUSTFLAGS := $(RUSTFLAGS) --cfg esker_loom
-interleavings: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 interleavings:
 	@mkdir -p $(OUT)
-	@status=0; $(CARGO) test --package esker --lib --target-dir target/interleavings \
-	    -- interleavings:: --nocapture --test-threads=1 >$(OUT)/interleavings.txt || status=$$?; \
+	@status=0; $(CARGO) test --config profile.dev.package.esker.opt-level=0 --package esker --lib \
+	    --target-dir target/interleavings -- interleavings:: --nocapture --test-threads=1 >$(OUT)/interleavings.txt || status=$$?; \
 	if [ $$status -ne 0 ]; then cat $(OUT)/interleavings.txt; exit $$status; fi; \
 	sed -n 's/.*\(interleavings: .*\)/\1/p' $(OUT)/interleavings.txt; \
 	sed -n 's/.*interleavings: .* \([0-9]*\) schedules.*/\1/p' $(OUT)/interleavings.txt | \
@@ -205,7 +219,8 @@ without-assertions: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS := false
 without-assertions: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 without-assertions:
 	scripts/filtered-tests --filters "order:: zstd::a_build_without_it" -- \
-	    $(CARGO) test --package esker --test operations --target-dir $(TARGET)/without-assertions -- {}
+	    $(CARGO) test --config profile.dev.package.esker.opt-level=0 --package esker --test operations \
+	    --target-dir $(TARGET)/without-assertions -- {}
 
 # The files with `unsafe` (crates/esker/tests/tidy/exceptions.rs) but for those that call the system, and what they are for.
 # A filter that matches no test is a failure, here and below.
