@@ -21,7 +21,7 @@ use crate::base::key::Sequence;
 use crate::env::LogFile;
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ pub fn highest_number(maker: &SegmentMaker) -> Result<u64> {
 
 fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) -> Result<BTreeMap<u64, SegmentFile>> {
     let mut segments = BTreeMap::new();
-    let (mut nameless, mut ambiguous) = (Vec::new(), BTreeSet::new());
+    let mut nameless = Vec::new();
     for name in maker.env.list(&maker.directory)? {
         let Some(file_number) = file_number(&name) else { continue };
         inherited.highest_number = inherited.highest_number.max(file_number);
@@ -206,21 +206,16 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
                     return Err(Error::corruption(path, file.len(), what));
                 }
                 inherited.highest_number = inherited.highest_number.max(number);
-                let found = SegmentFile { path: path.clone(), bytes: file.len(), file, salt };
-                let Some(twin) = segments.insert(number, found) else { continue };
-                if number >= floor {
+                if let Some(twin) =
+                    segments.insert(number, SegmentFile { path: path.clone(), bytes: file.len(), file, salt })
+                {
                     let what = format!("{} says to be log segment {number} too", twin.path.display());
                     return Err(Error::corruption(path, 0, what));
                 }
-                inherited.free.push(twin.into_free());
-                ambiguous.insert(number);
             }
             None => nameless.push(SegmentFile::new(path, file)),
         }
     }
-    // Which of the files is meant is unknown, and changes alone would need it.
-    let ambiguous = ambiguous.into_iter().filter_map(|number| segments.remove(&number));
-    inherited.free.extend(ambiguous.map(SegmentFile::into_free));
     let highest = inherited.highest_number;
     // A segment that a later one's link leads to is missed when the links are followed. One that no
     // link leads to may have been given up, and its file was being prepared again.

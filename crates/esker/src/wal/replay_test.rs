@@ -284,32 +284,3 @@ fn a_creation_goes_on_above_the_number_of_a_segment_in_a_file_of_another_name() 
         keyspace.put([opens], "").unwrap();
     }
 }
-
-/// Seen behind a repair, and without one, though a check of the directory finds nothing. Trigger: a
-/// write of the device that went to the wrong file. Cost: the database could not be opened.
-#[test]
-fn two_files_of_one_segment_stop_no_open_that_needs_neither() {
-    let env = MemEnv::new();
-    let mut log = start(&env, Inherited::default());
-    append(&mut log, 1..=100);
-    drop(log);
-    let first = env.file_bytes(&path(1)).expect("a segment");
-    assert!(env.file_bytes(&path(3)).is_some(), "several segments are needed");
-    let read = |env: &MemEnv, floor| {
-        let mut taken = Vec::new();
-        let visit = &mut |record: Record<'_>| {
-            taken.push(record.sequence);
-            Ok(Visited::Last(record.sequence))
-        };
-        replay(&maker(Arc::new(env.clone())), floor, Position::default(), visit).map(|inherited| (inherited, taken))
-    };
-    let (_, whole) = read(&env, 3).expect("intact");
-    for number in 1..=2 {
-        (0..number).for_each(|twin| env.set_file_bytes(&path(50 + twin), first.clone()));
-        let (inherited, taken) = read(&env, 3).expect("what is damaged is not needed");
-        assert_eq!(taken, whole);
-        let twins = inherited.free.iter().filter(|free| free.path == path(1) || free.path >= path(50));
-        assert_eq!(twins.count() as u64, 1 + number, "none of them is kept");
-        assert!(read(&env, 1).is_err(), "one of them is needed");
-    }
-}

@@ -6,7 +6,7 @@ use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link};
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Something that could not be read.
@@ -91,7 +91,7 @@ impl SalvagedLog {
 /// Every segment whose link is intact, by number.
 fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Result<Segments> {
     let mut segments = Segments::new();
-    let mut nameless = Vec::new();
+    let (mut nameless, mut unused) = (Vec::new(), Vec::new());
     for name in maker.env.list(&maker.directory)? {
         let Some(number_of_file) = file_number(&name) else { continue };
         log.highest_number = log.highest_number.max(number_of_file);
@@ -132,7 +132,14 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
                 log.problem(found.path, HEADER_BYTES as u64, "the segment's link does not verify".into());
             }
             // Prepared and never used.
-            None => {}
+            None => unused.push((number, found.path)),
+        }
+    }
+    // An open refuses two of a number: which of them is meant it does not know.
+    let mut seen: BTreeSet<u64> = segments.keys().copied().collect();
+    for (number, path) in unused {
+        if !seen.insert(number) {
+            log.problem(path, 0, format!("another file says to be log segment {number} too"));
         }
     }
     for found in nameless {

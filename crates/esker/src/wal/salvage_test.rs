@@ -133,3 +133,25 @@ fn a_log_is_read_up_to_the_damage_which_is_reported() {
     assert_eq!(read(&env, 1), ((1..=FULL as u64).collect(), vec![missing, problem(3, HOLE)]));
     assert_eq!(read(&env, 0), ((two + 1..=all).collect(), vec![]));
 }
+
+/// Seen: a repair reported success, and the open behind it "says to be log segment 1 too". Trigger:
+/// a write of the device that went to another segment's file. Cost: a second repair did not help.
+#[test]
+fn a_file_that_says_to_be_another_segment_is_reported() {
+    let env = MemEnv::new();
+    append(&mut start(&env, Inherited::default()), 1..=2);
+    let whole = env.file_bytes(&path(1)).expect("a segment");
+    let with_header_alone = |env: &MemEnv, file| {
+        changed(env, file, |bytes| {
+            *bytes = whole.clone();
+            bytes[HEADER_BYTES..].fill(0);
+        })
+    };
+    let env = with_header_alone(&env, 7);
+    let (found, log) = salvaged(&env, 1);
+    let what = "another file says to be log segment 1 too";
+    assert_eq!((found, problems(&log)), (vec![1, 2], vec![(path(7), what)]));
+    // Of two that were never used one stays.
+    let (found, log) = salvaged(&with_header_alone(&env, 1), 1);
+    assert_eq!((found, problems(&log)[..1].to_vec()), (vec![], vec![(path(7), what)]));
+}

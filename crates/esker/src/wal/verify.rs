@@ -56,6 +56,8 @@ type Segments = BTreeMap<u64, (SegmentFile, Option<Link>)>;
 #[derive(Default)]
 struct Found {
     segments: Segments,
+    /// Every file with an intact header, by what it says to be.
+    paths: BTreeMap<u64, PathBuf>,
     /// Files without an intact header, long enough for a segment.
     nameless: Vec<SegmentFile>,
     /// Files that are too short, with their lengths.
@@ -151,6 +153,10 @@ impl Verifying<'_> {
             return Ok(());
         };
         all.highest = all.highest.max(number);
+        if let Some(twin) = all.paths.insert(number, found.path.clone()) {
+            let what = format!("{} says to be log segment {number} too", twin.display());
+            return Err(Error::corruption(found.path, 0, what));
+        }
         if number < self.floor() {
             return Ok(());
         }
@@ -159,10 +165,6 @@ impl Verifying<'_> {
             let what = format!("the segment should have {length} bytes, the file has {bytes}");
             self.damage(Error::corruption(&found.path, bytes, what));
             found.bytes = bytes.min(length);
-        }
-        if let Some((twin, _)) = all.segments.get(&number) {
-            let what = format!("{} says to be log segment {number} too", twin.path.display());
-            return Err(Error::corruption(found.path, 0, what));
         }
         let link = read_link(&found, number)?;
         all.segments.insert(number, (found, link));
