@@ -67,7 +67,7 @@ pub fn told(db: &Db, now: u64, lost: LostChanges) -> Checked<esker::Result<Optio
     let mut kept_by_time = is_by_time.then_some(now);
     if lost == LostChanges::Any {
         kept_by_time = None;
-        if let Err(Error::Gone { oldest }) = batches {
+        while let Err(Error::Gone { oldest }) = batches {
             some_are_gone = true;
             batches = db.changes(oldest).and_then(|changes| changes.collect());
         }

@@ -90,6 +90,8 @@ pub struct Progress {
     pub flushed: usize,
     /// Whether a sync has failed: what the system shows of the files may not be on the device.
     pub sync_failed: bool,
+    /// Whether a recovery has relied on what the system showed.
+    relied_on_a_failed_sync: bool,
     /// Whether the file that names the manifest may be missing.
     pub damaged: bool,
     /// Whether the database may have been removed in part.
@@ -134,6 +136,7 @@ impl Default for Progress {
             renewed: 0,
             flushed: 0,
             sync_failed: false,
+            relied_on_a_failed_sync: false,
             damaged: false,
             destroying: false,
             removed: 0,
@@ -214,6 +217,8 @@ impl Progress {
             ends: [&self.ends[..count], &[self.ends[count].min(events)]].concat(),
             feed_is_known: self.feed_is_known,
             sync_failed: self.sync_failed,
+            // After a power loss what is shown is what the device has.
+            relied_on_a_failed_sync: self.relied_on_a_failed_sync || self.sync_failed && !all_durable,
             standing: self.standing.recovered(found, all_durable),
             model,
             // Numbers that the lost commits had are not used again, so that no later state equals a
@@ -442,7 +447,7 @@ impl Progress {
 
     /// What a recovered database may lack for readers of changes.
     fn lost_changes(&self) -> LostChanges {
-        if self.sync_failed { LostChanges::Any } else { LostChanges::Newest }
+        if self.relied_on_a_failed_sync { LostChanges::Any } else { LostChanges::Newest }
     }
 
     /// The commits, and the events, of which a recovered database may consist: the contents decide,

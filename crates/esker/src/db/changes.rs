@@ -394,14 +394,15 @@ impl ChangeReader {
     /// A reader of the changes from the write `from` on; 0: of all that are kept.
     pub fn begin(inner: &Inner, from: Sequence) -> Result<ChangeReader> {
         inner.refuse_in_callback()?;
-        let oldest = Listed::read(inner)?.changes_from;
+        let listed = Listed::read(inner)?;
+        let (oldest, recovered) = (listed.changes_from, listed.recovered.keys().next_back().map_or(0, |last| last + 1));
         let last = inner.lock_writer().last_sequence;
         let next = if from == 0 { oldest } else { from };
         if next < oldest {
             return Err(Error::Gone { oldest });
         }
         // A follower may be behind what its writer has given up.
-        if next > oldest.max(last + 1) {
+        if next > oldest.max(recovered).max(last + 1) {
             return Err(Error::invalid(format!(
                 "the database ends at write {last}, before {next}: it lost writes in a power failure, or another one \
                  has taken its place; begin anew with a snapshot"

@@ -392,6 +392,13 @@ impl ManifestState {
         }
     }
 
+    /// Notes that the log goes on from segment `last` in segment `next`: those between held
+    /// nothing, and are given up.
+    pub fn note_given_up(&mut self, last: u64, next: u64) {
+        let given_up = self.changes_recovered.values_mut().filter(|segment| **segment > last);
+        given_up.for_each(|segment| *segment = next);
+    }
+
     /// Forgets what is listed about changes that are kept no more.
     fn forget_before_changes(&mut self) {
         self.unlogged = self.unlogged.split_off(&self.changes_from);

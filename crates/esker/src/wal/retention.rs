@@ -38,6 +38,13 @@ impl LogSync {
         })
     }
 
+    /// The number of the segment that the active one leads back to; 0 if there is none.
+    pub fn segment_before_active(&self) -> u64 {
+        let state = self.state.lock();
+        let retired = state.retired.back().map(|last| last.segment.number);
+        retired.or(state.archive.newest().map(|newest| newest.number)).unwrap_or(0)
+    }
+
     /// Whether segments are kept for readers of changes.
     pub fn keeps_changes(&self) -> bool {
         self.keeps_changes

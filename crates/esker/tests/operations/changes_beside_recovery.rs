@@ -251,11 +251,12 @@ fn all_changes(db: &Db, from: u64) -> (Vec<String>, Option<Error>) {
 #[test]
 fn changes_that_recovery_showed_are_there_or_gone_after_a_failed_sync_and_a_power_loss() {
     let mut gone = 0;
-    for (failure, puts, begins_synced, is_directory) in [
-        (SyncFailure::DropPending, 3, false, false),
-        (SyncFailure::DropPending, 3, false, true),
-        (SyncFailure::DropPending, 60, true, false),
-        (SyncFailure::KeepSome(1), 300, true, false),
+    for (failure, puts, begins_synced, is_directory, kills) in [
+        (SyncFailure::DropPending, 3, false, false, 0),
+        (SyncFailure::DropPending, 3, false, true, 1),
+        (SyncFailure::DropPending, 60, true, false, 2),
+        (SyncFailure::KeepSome(1), 300, true, false, 0),
+        (SyncFailure::KeepSome(1), 300, true, false, 1),
     ] {
         let fails = |successes| {
             let env = MemEnv::new();
@@ -277,9 +278,13 @@ fn changes_that_recovery_showed_are_there_or_gone_after_a_failed_sync_and_a_powe
         let failing: Vec<MemEnv> = (0..).map_while(fails).collect();
         assert!(!failing.is_empty());
         for env in failing {
-            let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+            let mut db = Db::open(DIRECTORY, keeping(&env)).unwrap();
             let seen = all_changes(&db, 0).0;
             assert_eq!(seen.len(), puts + 2);
+            for _ in 0..kills {
+                drop(db);
+                db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+            }
             // The load is in no log: the manifest alone has it.
             let k = keyspace(&db, "k");
             k.ingest([("a", "1")]).unwrap();

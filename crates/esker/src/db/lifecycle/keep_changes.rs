@@ -24,7 +24,7 @@ pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker
             // Without a record the oldest segment is replaced by each open, which may be cut short
             // before a manifest says so.
             let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment) || has_no_record(state);
-            match behind_hole(state, oldest) {
+            match behind_hole(state, oldest).filter(|_| are_kept) {
                 _ if are_kept && are_all_there => {}
                 Some((last, segment)) => {
                     state.forget_changes_before(last + 1, segment);

@@ -194,6 +194,7 @@ fn begin(
             keep_changes::make_durable(options, directory, &log, &mut state, &referred_to)?;
         }
         state.changes_segment = log.shared().oldest_segment();
+        state.note_given_up(log.shared().segment_before_active(), log.position().segment);
     }
     // What the log must still hold: everything replayed into memtables.
     let oldest = recovering.values().flat_map(|r| r.immutable.iter().chain([&r.memtable]));
