@@ -2,7 +2,8 @@
 
 use crate::compaction_support::{Scratch, tiny, verify};
 use esker::internals::Random;
-use esker::{CompactionStyle, Db, KeyspaceOptions};
+use esker::merge::StringAppend;
+use esker::{CompactionStyle, Db, KeyspaceOptions, Ttl};
 
 const MAX_BYTES: u64 = 64 << 10;
 
@@ -67,4 +68,29 @@ fn nothing_older_comes_back() {
     assert!(db.stats().tables_dropped > 0);
     k.compact().unwrap();
     assert!(db.stats().table_bytes <= MAX_BYTES && db.stats().compactions == 0);
+}
+
+/// Where entries expire, what is left in memory on top of a dropped value is none.
+#[test]
+fn a_merge_onto_an_operand_whose_value_was_dropped_starts_from_nothing() {
+    let scratch = Scratch::new("fifo-merge");
+    let db = Db::open(scratch.path(), tiny()).unwrap();
+    let options = KeyspaceOptions::default()
+        .compaction_style(CompactionStyle::Fifo { max_bytes: 1 })
+        .ttl(Ttl::Enabled { default: None })
+        .merge_operator(StringAppend::new(","));
+    let k = db.keyspace("k", options).unwrap();
+    for key in ["a", "b"] {
+        k.put(key, "1").unwrap();
+        db.flush().unwrap();
+    }
+    k.merge("a", "2").unwrap();
+    assert_eq!(k.get("a").unwrap().as_deref(), Some(&b"1,2"[..]));
+    db.wait_idle().unwrap();
+    let stats = db.stats();
+    assert_eq!((stats.tables_dropped, stats.keyspaces[0].memtable_entries), (1, 1));
+    assert!(k.get("a").unwrap().is_none());
+    k.merge("a", "3").unwrap();
+    k.merge("a", "4").unwrap();
+    assert_eq!(k.get("a").unwrap().as_deref(), Some(&b"3,4"[..]));
 }

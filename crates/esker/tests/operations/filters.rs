@@ -155,8 +155,15 @@ fn operands_on_what_is_removed_stay_unless_entries_can_expire() {
             if value == b"1" { Decision::Remove } else { Decision::Keep }
         }
     }
-    for (ttl, expected) in [(Ttl::Disabled, Some("2")), (Ttl::Enabled { default: None }, None)] {
-        let scratch = Scratch::new(&format!("filter-operands-{}", ttl != Ttl::Disabled));
+    let mortal = Ttl::Enabled { default: None };
+    for (ttl, expected, is_flushed) in [
+        (Ttl::Disabled, Some("2"), true),
+        (Ttl::Disabled, Some("2"), false),
+        (mortal, None, true),
+        // The operand is still in memory, on nothing.
+        (mortal, None, false),
+    ] {
+        let scratch = Scratch::new(&format!("filter-operands-{}-{is_flushed}", ttl != Ttl::Disabled));
         let db = Db::open(scratch.path(), tiny().background_threads(0)).unwrap();
         let options = KeyspaceOptions::default().ttl(ttl).merge_operator(StringAppend::new(","));
         let k = db.keyspace("k", options.clone()).unwrap();
@@ -166,10 +173,16 @@ fn operands_on_what_is_removed_stay_unless_entries_can_expire() {
         db.keyspace("k", options.compaction_filter(Merges(std::sync::Mutex::new(Some(merge))))).unwrap();
         db.compact().unwrap();
         assert_eq!(get(&k, "a").as_deref(), expected, "{ttl:?}");
-        db.compact().unwrap();
-        assert_eq!(get(&k, "a").as_deref(), expected, "{ttl:?}");
+        if is_flushed {
+            db.compact().unwrap();
+            assert_eq!(get(&k, "a").as_deref(), expected, "{ttl:?}");
+        }
         k.merge("a", "3").unwrap();
-        let expected: Vec<&str> = expected.into_iter().chain(["3"]).collect();
-        assert_eq!(get(&k, "a"), Some(expected.join(",")), "{ttl:?}");
+        k.merge("a", "4").unwrap();
+        let expected: Vec<&str> = expected.into_iter().chain(["3", "4"]).collect();
+        for _ in 0..2 {
+            assert_eq!(get(&k, "a"), Some(expected.join(",")), "{ttl:?}, flushed: {is_flushed}");
+            db.compact().unwrap();
+        }
     }
 }

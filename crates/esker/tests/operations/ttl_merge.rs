@@ -1,6 +1,6 @@
 //! Merges where entries expire: what an operand meets is decided when it is written.
 
-use crate::common::{DIRECTORY, Machine, PLACES, at, settle, text};
+use crate::common::{DIRECTORY, Machine, PLACES, START_MS, at, settle, text};
 use esker::env::fault::{Class, FaultEnv};
 use esker::merge::{StringAppend, UInt64Add};
 use esker::{Db, Expiry, Keyspace, KeyspaceOptions, MergeError, MergeOperator, ReadMode, Ttl, WriteOptions};
@@ -240,6 +240,111 @@ fn an_operand_that_outlived_its_base_by_a_clock_that_stepped_back_is_no_value() 
     }
 }
 
+/// Ways to merge, each for a key of that name.
+const WAYS: [&str; 4] = ["alone", "returning", "batch", "transaction"];
+
+/// An operand in memory for each of these, whose values have expired and were given back.
+fn with_operands_on_nothing(machine: &Machine) -> (Db, Keyspace) {
+    let db = machine.open();
+    let log = append(&db, Some(100));
+    for way in WAYS {
+        log.put_with(way, "one", &for_seconds(10)).expect("put");
+    }
+    db.compact().expect("compact");
+    for way in WAYS {
+        log.merge(way, "two").expect("merge");
+    }
+    // Otherwise all of the memtable would have expired, and would be flushed.
+    log.put_until("later", "ballast", at(1_000_000)).expect("put");
+    machine.pass(Duration::from_secs(10));
+    db.wait_idle().expect("idle");
+    assert_eq!(entries(&db), (0, 5));
+    (db, log)
+}
+
+/// Entries in tables, and in memory.
+fn entries(db: &Db) -> (u64, u64) {
+    let log = &db.stats().keyspaces[0];
+    (log.entries, log.memtable_entries)
+}
+
+fn merge_in_all_ways(db: &Db, log: &Keyspace) {
+    for way in WAYS {
+        assert_eq!(text(log, way), None, "{way}: an operand on nothing is no value");
+    }
+    log.merge("alone", "three").expect("merge");
+    log.merge("alone", "four").expect("merge");
+    for (operand, value) in [("three", "three"), ("four", "three,four")] {
+        let returned = log.merge_and_get("returning", operand).expect("merge");
+        assert_eq!(returned.as_deref(), Some(value.as_bytes()));
+    }
+    let mut batch = db.batch();
+    batch.merge(log, "batch", "three").expect("add");
+    batch.merge(log, "batch", "four").expect("add");
+    batch.commit().expect("commit");
+    let mut transaction = db.transaction();
+    transaction.merge(log, "transaction", "three").expect("add");
+    transaction.merge(log, "transaction", "four").expect("add");
+    transaction.commit().expect("commit");
+    for _ in 0..2 {
+        for way in WAYS {
+            assert_eq!(text(log, way).as_deref(), Some("three,four"), "{way}");
+            assert_eq!(log.expires_at(way).expect("get"), Some(Expiry::At(at(100))), "{way}: with the default");
+        }
+        db.compact().expect("compact");
+    }
+}
+
+#[test]
+fn a_merge_onto_an_operand_whose_value_was_given_back_starts_from_nothing() {
+    let machine = Machine::new();
+    let (db, log) = with_operands_on_nothing(&machine);
+    machine.clock.set(START_MS);
+    merge_in_all_ways(&db, &log);
+}
+
+#[test]
+fn a_merge_onto_an_operand_whose_value_an_earlier_process_gave_back_starts_from_nothing() {
+    let machine = Machine::new();
+    let (db, log) = with_operands_on_nothing(&machine);
+    drop(log);
+    db.close().expect("close");
+    machine.clock.set(START_MS);
+    let db = machine.open();
+    let log = append(&db, Some(100));
+    assert_eq!(entries(&db), (0, 5), "the operands are replayed into memory");
+    merge_in_all_ways(&db, &log);
+}
+
+/// That it may have been given back is no reason to begin anew.
+#[test]
+fn a_value_that_was_not_given_back_is_merged_into_once_the_clock_has_stepped_back() {
+    for reopened in [false, true] {
+        let machine = Machine::new();
+        let (mut db, mut log) = with_ballast(&machine, Some(100));
+        log.put_with("k", "one", &for_seconds(10)).expect("put");
+        db.compact().expect("compact");
+        log.merge("k", "two").expect("merge");
+        log.put_until("later", "ballast", at(1_000_000)).expect("put");
+        machine.pass(Duration::from_secs(10));
+        db.wait_idle().expect("idle");
+        assert_eq!(entries(&db), (3, 2), "too little in the table has expired");
+        machine.clock.set(START_MS);
+        if reopened {
+            drop(log);
+            db.close().expect("close");
+            db = machine.open();
+            log = append(&db, Some(100));
+        }
+        log.merge("k", "three").expect("merge");
+        for _ in 0..2 {
+            assert_eq!(text(&log, "k").as_deref(), Some("one,two,three"), "reopened: {reopened}");
+            assert_eq!(log.expires_at("k").expect("get"), Some(Expiry::At(at(10))));
+            db.compact().expect("compact");
+        }
+    }
+}
+
 #[test]
 fn decisions_survive_the_loss_of_the_process() {
     let machine = Machine::new();
@@ -287,4 +392,36 @@ fn what_the_memtable_holds_is_looked_up_nowhere_else() {
     assert_eq!(reads(&|| in_batch(&["a", "b"])), 0);
     let count = |key: &str| hits.get(key).expect("get").map(|value| u64::from_le_bytes(value.try_into().expect("8")));
     assert_eq!((count("a"), count("b")), (Some(9), Some(3)));
+}
+
+/// What was decided before the open is not relied upon; what was decided since is.
+#[test]
+fn what_lies_below_a_replayed_operand_is_looked_up_once() {
+    let machine = Machine::new();
+    let counted = FaultEnv::new(machine.env.clone());
+    let open = || {
+        let options = machine.options().env(Arc::new(counted.clone()));
+        Db::open(DIRECTORY, options.read_mode(ReadMode::Pread).block_cache_bytes(0)).expect("open")
+    };
+    let one = 1u64.to_le_bytes();
+    let db = open();
+    let hits = keyspace(&db, Some(1000), UInt64Add);
+    hits.merge("a", one).expect("merge");
+    db.compact().expect("compact");
+    hits.merge("a", one).expect("merge");
+    drop(hits);
+    db.close().expect("close");
+    let db = open();
+    let hits = keyspace(&db, Some(1000), UInt64Add);
+    assert_eq!(entries(&db), (1, 1));
+    let reads = || {
+        let before = counted.calls(Class::Read);
+        hits.merge("a", one).expect("merge");
+        counted.calls(Class::Read) - before
+    };
+    assert!(reads() > 0, "what the value has become since is not known");
+    for _ in 0..3 {
+        assert_eq!(reads(), 0);
+    }
+    assert_eq!(hits.get("a").expect("get").as_deref(), Some(&6u64.to_le_bytes()[..]));
 }

@@ -224,12 +224,19 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
             let named = |table: &Arc<Table>| tables.contains(&table.summary().file_number);
             let removed: Vec<Arc<Table>> = version.tables().map(|(_, table)| table).filter(named).collect();
             drop(version);
-            if matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. }) {
+            let is_fifo = matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. });
+            if is_fifo {
                 let newest = removed.iter().map(|table| table.summary().largest_sequence).max();
                 keyspace.compaction.note_dropped(newest.unwrap_or(0));
+                keyspace.compaction.note_lost_bases(MAX_SEQUENCE);
             }
             inner.counters.tables_dropped.fetch_add(removed.len() as u64, Relaxed);
-            if install(inner, &keyspace, 0, &[], &[], &removed)? {
+            let installed = install(inner, &keyspace, 0, &[], &[], &removed);
+            if is_fifo {
+                // Merges that met what was dropped are written once the lock is free.
+                keyspace.compaction.note_lost_bases(inner.lock_writer().last_sequence);
+            }
+            if installed? {
                 remover::retire_tables(inner, removed);
             }
         }
@@ -312,6 +319,9 @@ fn merge(
         }
         if !install(inner, keyspace, task.run, &tables, &moved, &removed)? {
             return Ok(());
+        }
+        if let Some(writer) = &quiet {
+            keyspace.compaction.note_lost_bases(writer.last_sequence);
         }
         drop(quiet);
         inner.counters.expired_entries.fetch_add(expired, Relaxed);

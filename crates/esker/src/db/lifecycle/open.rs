@@ -415,6 +415,8 @@ fn assemble(
         let keyspace =
             Arc::new(KeyspaceInner::new(id, record.name, order, record.operator, ttl, operator.clone(), read_state));
         keyspace.compaction.set_style(style);
+        // What jobs of earlier processes took from under replayed operands is not known.
+        keyspace.compaction.note_lost_bases(last_sequence);
         keyspaces::add(&inner, &keyspace, writer, operator);
     }
     memory::rebalance(&inner);

@@ -20,6 +20,9 @@ pub struct CompactionState {
     pub tombstones_skipped: AtomicU64,
     /// The newest write in a table that was dropped with what it held alive.
     dropped_until: AtomicU64,
+    /// Operands up to this write may have lost what they were written upon, though no job of this
+    /// process took it for expired.
+    bases_lost_until: AtomicU64,
     /// Tables that were rewritten for what is dead in them, without effect.
     rewrite_futile: Mutex<BTreeSet<u64>>,
     /// The last automatic compaction that was divided among threads failed.
@@ -64,6 +67,20 @@ impl CompactionState {
     /// Notes that such a table is dropped. Call before it is.
     pub fn note_dropped(&self, newest: u64) {
         self.dropped_until.fetch_max(newest, Relaxed);
+    }
+
+    /// Whether what the operand written at `sequence` was written upon is still there, unless a job
+    /// of this process took it for expired. Call under the writer lock.
+    #[inline]
+    pub fn has_kept_base(&self, sequence: u64) -> bool {
+        sequence > self.bases_lost_until.load(Relaxed)
+    }
+
+    /// Notes that operands up to the write `until` may have lost what they were written upon. Call
+    /// under the writer lock once it is gone, and if writes go on beside that, with the greatest
+    /// number before it goes.
+    pub fn note_lost_bases(&self, until: u64) {
+        self.bases_lost_until.store(until, Relaxed);
     }
 
     /// Whether the last automatic compaction that was divided among threads failed: the next one is

@@ -59,6 +59,8 @@ pub struct SnapshotList {
     /// the interpreter.
     list: Mutex<List>,
     newest: AtomicU64,
+    /// The latest bound of any job so far, also of those that have ended.
+    given_back_until_ms: AtomicU64,
     /// What snapshots of a follower hold.
     pinned: Mutex<Vec<Weak<Pins>>>,
 }
@@ -131,6 +133,13 @@ impl SnapshotList {
         self.newest.load(Ordering::Relaxed)
     }
 
+    /// What expires later, no job has given back as expired. Raised before a job begins: a reader
+    /// that finds a read state without an entry finds the bound of the job that took it.
+    #[inline]
+    pub fn given_back_until_ms(&self) -> u64 {
+        self.given_back_until_ms.load(Ordering::Relaxed)
+    }
+
     /// All registered sequence numbers, ascending.
     pub fn all(&self) -> Vec<Sequence> {
         self.list.lock().sequences()
@@ -147,6 +156,7 @@ impl SnapshotList {
         let oldest = list.live.iter().map(|live| live.now_ms).min().unwrap_or(u64::MAX);
         let expired_until_ms = now_ms.min(oldest);
         list.reclaimed_until_ms = list.reclaimed_until_ms.max(expired_until_ms);
+        self.given_back_until_ms.fetch_max(expired_until_ms, Ordering::Relaxed);
         list.jobs += 1;
         Readers { sequences, expired_until_ms, list: Some(Arc::clone(self)) }
     }
@@ -272,6 +282,7 @@ mod tests {
         assert_eq!(list.all(), [1, 2]);
         drop(late);
         assert_eq!(list.readers(Some(&clock)).expired_until_ms, 20, "one without a time holds nothing back");
+        assert_eq!(list.given_back_until_ms(), 50, "what is gone stays gone, though the job has ended");
         assert_eq!(list.all(), [2]);
         drop(timeless);
     }

@@ -13,6 +13,10 @@
 //! it, all with the new expiry. So is a change of the expiry alone, longer or shorter: it writes a
 //! copy of what the key holds, and nothing if that is nothing.
 //!
+//! Where the newest entry of a key in memory decides, nothing else is looked up. An operand decides
+//! only if what it was written upon must still be there: otherwise it may be visible and yet stand
+//! for nothing (`has_base`), and what is merged onto it would be lost.
+//!
 //! The copy of a large value is another reference to it. Until it is in the memtable, nothing but
 //! the writer lock keeps the blob file: its remover searches for references with that lock held,
 //! too (`remover.rs`).
@@ -21,7 +25,7 @@ use crate::base::batch::{
     AnyOperation, ExpiryChange, Operation, Operations, RangeDelete, Unresolved, encode, encode_range,
 };
 use crate::base::expiry::{Life, lifetime_rank, visible};
-use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
+use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
 use crate::base::key_order::KeyOrder;
 use crate::base::slice::Slice;
 use crate::db::read::blob_value;
@@ -332,7 +336,7 @@ impl<'b> Resolver<'_, 'b> {
     }
 
     /// The expiry for the operand, if the newest version of its key in the active memtable decides
-    /// it: that version is alive, and its expiry does not move.
+    /// it: that version is alive, for certain, and its expiry does not move.
     fn expiry_in_memory(&self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Option<u64> {
         let mut newest = None;
         let read_state = keyspace.read_state.load();
@@ -340,15 +344,33 @@ impl<'b> Resolver<'_, 'b> {
             return None;
         }
         let _ = read_state.active.get(operation.key, hash(operation.key), MAX_SEQUENCE, &mut |entry| {
-            newest = Some((entry.kind, entry.expiry_ms));
+            newest = Some((entry.kind, entry.sequence, entry.expiry_ms));
             ControlFlow::Break(())
         });
-        let (kind, expiry_ms) = newest?;
+        let (kind, sequence, expiry_ms) = newest?;
+        let has_value = match kind {
+            Kind::Put | Kind::PutBlob | Kind::MergeFirst => true,
+            Kind::Merge => self.has_base(keyspace, sequence, expiry_ms),
+            Kind::Delete => false,
+        };
         let own = operation.expiry_ms;
-        if kind == Kind::Delete || !visible(expiry_ms, self.now_ms) || extends(own, expiry_ms) {
+        if !has_value || !visible(expiry_ms, self.now_ms) || extends(own, expiry_ms) {
             return None;
         }
         Some(if own == NEVER { expiry_ms } else { own })
+    }
+
+    /// Whether the base of an operand in the active memtable must still be there, without a look at
+    /// it. It was when the operand was written, and it does not expire before the operand. So it is
+    /// gone only if
+    /// - a job took it for expired by a clock that has stepped back since, in this process or in an
+    ///   earlier one, whose operands were replayed,
+    /// - or a compaction filter or FIFO compaction took it alive.
+    ///
+    /// Call with a read state that was loaded before.
+    #[inline]
+    fn has_base(&self, keyspace: &KeyspaceInner, sequence: Sequence, expiry_ms: u64) -> bool {
+        visible(expiry_ms, self.inner.snapshots.given_back_until_ms()) && keyspace.compaction.has_kept_base(sequence)
     }
 
     /// Writes the chain again, with another expiry: as one value where it can be, because a reader
