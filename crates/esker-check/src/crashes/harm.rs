@@ -123,10 +123,9 @@ impl<'a> Recovery<'a> {
         let state = database_state(session.db(), &NAMES)?;
         let found = before.find_all(session.db(), &state, loss.least(&before))?;
         drop(session);
-        let mut recovered = before.recovered(&found, state, matches!(loss, Loss::Machine(..)));
-        // The image still is.
-        (recovered.damaged, recovered.destroying) = (progress.damaged, progress.destroying);
-        Ok(Recovery { image, options, progress: recovered, steps: aftermath(random) })
+        let recovered = before.recovered(&found, state, matches!(loss, Loss::Machine(..)));
+        let progress = progress.behind_recovery(recovered);
+        Ok(Recovery { image, options, progress, steps: aftermath(random) })
     }
 
     /// How many calls it makes if nothing cuts it.

@@ -331,10 +331,8 @@ impl Examination<'_> {
 
         // Life goes on, and one more opening finds all of it.
         let steps = aftermath(random);
-        let mut recovered = before.recovered(&found, state, loss.is_machine());
-        // The image still is.
-        (recovered.damaged, recovered.destroying) = (progress.damaged, progress.destroying);
-        let mut after = recovered.clone();
+        let mut after = before.recovered(&found, state, loss.is_machine());
+        let recovered = progress.behind_recovery(after.clone());
         (after.damaged, after.destroying) = (false, false);
         run(&steps, &ground, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;
         let session = Session::open(&ground, &mut after).map_err(|error| format!("the second opening: {error}"))?;

@@ -246,6 +246,13 @@ impl Progress {
         }
     }
 
+    /// What is known of the image of which a recovery has found `recovered`, for another recovery
+    /// of it: one that removes the rest of a database may be cut short, and a power loss bring the
+    /// whole of it back.
+    pub fn behind_recovery(&self, recovered: Progress) -> Progress {
+        if self.destroying { self.clone() } else { Progress { damaged: self.damaged, destroying: false, ..recovered } }
+    }
+
     /// Begins anew, in a database that was removed and is to be made again. Numbers of commits are
     /// not used again.
     pub fn restart(&mut self) {

@@ -121,7 +121,7 @@ impl Left {
         let mut random = Random::derived(seed, &[2]);
         let variants = variants();
         let (options, tables) = variants[random.below(variants.len())].clone();
-        let end = ENDS[random.below(ENDS.len())];
+        let mut end = ENDS[random.below(ENDS.len())];
         let limits =
             Limits { steps: 14, batch: 100, value: 1000, unlogged, failing: false, fading: false, ..Limits::USUAL };
         let steps = generated(seed, limits).steps;
@@ -152,10 +152,15 @@ impl Left {
             End::Killed | End::PowerLost => {
                 let calls = random.below(performed.env.mutations() as usize) as u64;
                 performed = perform(&steps, &options, Some(calls));
-                if end == End::Killed {
-                    performed.env.kill()
-                } else {
+                if performed.progress.destroying {
+                    // A part of a database need not open.
+                    performed = perform(&steps, &options, None);
+                    end = End::Closed;
+                }
+                if end == End::PowerLost {
                     performed.env.crash(&CrashMode::Random, random.next())
+                } else {
+                    performed.env.kill()
                 }
             }
         };
