@@ -48,6 +48,7 @@ mod merge_failures;
 mod merge_names;
 mod merge_random;
 mod merge_support;
+mod merges_beside_jobs;
 mod metrics;
 mod order;
 mod pitfalls;

@@ -521,6 +521,11 @@ impl Inner {
         if keyspace.ttl().is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
+    /// The time of a write that depends on values which may have expired.
+    pub fn time_of_write(&self) -> u64 {
+        self.snapshots.time_of_write(&*self.options.clock)
+    }
+
     /// The writer lock, for a write or a snapshot guard. It is held for a fraction of a
     /// microsecond, and putting a thread to sleep and waking it takes many: the thread spins first.
     /// It does not spin for long, because the holder may have been preempted, and other threads

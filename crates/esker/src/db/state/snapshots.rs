@@ -140,6 +140,15 @@ impl SnapshotList {
         self.given_back_until_ms.load(Ordering::Relaxed)
     }
 
+    /// The time of a write that depends on what is there. As for [`SnapshotList::register`]: what a
+    /// job may be giving back is no value any more, though the clock has stepped back since the job
+    /// began. Call before the read state is loaded.
+    pub fn time_of_write(&self, clock: &dyn Clock) -> u64 {
+        let _reading = self.reading_clock.lock();
+        let now_ms = clock.now_ms();
+        now_ms.max(self.list.lock().reclaimed_until_ms)
+    }
+
     /// All registered sequence numbers, ascending.
     pub fn all(&self) -> Vec<Sequence> {
         self.list.lock().sequences()
