@@ -24,12 +24,45 @@ pub const KEPT_TIME: Duration = Duration::from_millis(1234);
 
 /// Everything that a reader of changes is told by a database.
 pub struct All {
-    /// From the oldest on.
-    pub batches: Vec<ChangeBatch>,
+    /// From the oldest on. Before each of these but the first, changes are gone.
+    parts: Vec<Vec<ChangeBatch>>,
     /// Whether there were older ones that were given up.
     some_are_gone: bool,
-    /// Where changes are kept for [`KEPT_TIME`]: what the clock shows.
-    kept_by_time: Option<u64>,
+    /// Where changes are kept for [`KEPT_TIME`]: what the clock has shown.
+    kept_by_time: Option<ClockReadings>,
+}
+
+/// What the clock of a database has shown, in order, each time behind so many events of a journal.
+#[derive(Clone, Debug, Default)]
+pub struct ClockReadings {
+    all: Vec<(usize, u64)>,
+}
+
+impl ClockReadings {
+    /// Notes what it shows from now on.
+    pub fn note(&mut self, events: usize, now: u64) {
+        self.all.push((events, now));
+    }
+
+    /// The same of a journal of which only the first so many events have happened.
+    pub fn up_to(&self, events: usize) -> ClockReadings {
+        ClockReadings { all: self.all.iter().map(|&(behind, now)| (behind.min(events), now)).collect() }
+    }
+
+    /// How much time has passed since an event of that time at most, as far as the clock tells.
+    ///
+    /// The age of a change counts from when its segment of the log was ended, or found by an open,
+    /// at any time behind it, up to when it is given up, at any later time. Where the clock went
+    /// back in between, neither the time of the event nor the latest time says how long that was:
+    /// no longer than the greatest rise of the clock.
+    pub fn most_passed(&self, event: usize, then: u64) -> u64 {
+        let (mut lowest, mut most) = (then, 0);
+        for &(_, now) in self.all.iter().filter(|(events, _)| *events > event) {
+            most = most.max(now.saturating_sub(lowest));
+            lowest = lowest.min(now);
+        }
+        most
+    }
 }
 
 /// What a database may have lost of the changes that it has kept.
@@ -44,11 +77,11 @@ pub enum LostChanges {
     Any,
 }
 
-/// What a database tells at that time; none if it keeps no changes.
+/// What a database tells whose clock has shown that; none if it keeps no changes.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer.
-pub fn told(db: &Db, now: u64, lost: LostChanges) -> Checked<esker::Result<Option<All>>> {
-    let mut some_are_gone = match db.changes(1) {
+pub fn told(db: &Db, clock: &ClockReadings, lost: LostChanges) -> Checked<esker::Result<Option<All>>> {
+    let some_are_gone = match db.changes(1) {
         Ok(_) => false,
         Err(Error::Gone { oldest }) if oldest > 1 => true,
         Err(Error::InvalidArgument { .. }) => return Ok(Ok(None)),
@@ -63,42 +96,95 @@ pub fn told(db: &Db, now: u64, lost: LostChanges) -> Checked<esker::Result<Optio
     if some_are_gone && (keeps_all || is_less_kept) && lost != LostChanges::Any {
         return Err(format!("changes were given up, and {kept} bytes of them are kept (all: {keeps_all})"));
     }
-    let mut batches = db.changes(0).and_then(|changes| changes.collect());
-    let mut kept_by_time = is_by_time.then_some(now);
-    if lost == LostChanges::Any {
-        kept_by_time = None;
-        while let Err(Error::Gone { oldest }) = batches {
-            some_are_gone = true;
-            batches = db.changes(oldest).and_then(|changes| changes.collect());
+    let any_may_be_lost = lost == LostChanges::Any;
+    let kept_by_time = (is_by_time && !any_may_be_lost).then(|| clock.clone());
+    let parts = parts(db, any_may_be_lost)?;
+    Ok(parts.map(|parts| Some(All { parts, some_are_gone, kept_by_time })))
+}
+
+/// All batches; where any may be lost, each time on behind those that are gone. Results as for
+/// [`told`].
+fn parts(db: &Db, any_may_be_lost: bool) -> Checked<esker::Result<Vec<Vec<ChangeBatch>>>> {
+    let (mut parts, mut from) = (Vec::new(), 0);
+    loop {
+        let mut batches: Vec<ChangeBatch> = Vec::new();
+        let read = db.changes(from).and_then(|changes| {
+            for batch in changes {
+                batches.push(batch?);
+            }
+            Ok(())
+        });
+        let behind = batches.last().map_or(from, ChangeBatch::next_sequence);
+        parts.push(batches);
+        match read {
+            Ok(()) => return Ok(Ok(parts)),
+            Err(Error::Gone { oldest }) if any_may_be_lost && oldest <= behind => {
+                return Err(format!("a reader of changes that was told of all before {behind} is sent to {oldest}"));
+            }
+            Err(Error::Gone { oldest }) if any_may_be_lost => from = oldest,
+            Err(error) => return Ok(Err(error)),
         }
     }
-    Ok(batches.map(|batches| Some(All { batches, some_are_gone, kept_by_time })))
 }
 
 impl All {
     /// "Keeps at least the changes of this last period": whether these events may be gone.
     fn may_be_gone(&self, journal: &Journal, gone: &[usize]) -> Checked<()> {
-        let (Some(now), Some(&last)) = (self.kept_by_time, gone.last()) else { return Ok(()) };
+        let (Some(clock), Some(&last)) = (&self.kept_by_time, gone.last()) else { return Ok(()) };
         let then = journal.events[last].now;
-        if u128::from(now.saturating_sub(then)) >= KEPT_TIME.as_millis() {
+        let passed = clock.most_passed(last, then);
+        if u128::from(passed) >= KEPT_TIME.as_millis() {
             return Ok(());
         }
-        Err(format!("a change of {then} was given up at {now}, and changes are kept for {KEPT_TIME:?}"))
+        Err(format!(
+            "a change of {then} was given up, {passed} ms later at most, and changes are kept for {KEPT_TIME:?}"
+        ))
     }
 
-    /// Whether these are the first so many events of the journal, or the last of those.
-    pub fn check(&self, journal: &Journal, end: usize) -> Checked<FeedReader> {
-        let told = journal.told_from(0, end);
-        let mut reader = FeedReader::default();
-        if self.some_are_gone && told.len() >= self.batches.len() {
-            let first = told.get(told.len() - self.batches.len()).copied().unwrap_or(end);
-            self.may_be_gone(journal, &told[..told.len() - self.batches.len()])?;
-            reader.skip_to(journal, first);
-        }
-        self.batches.iter().try_for_each(|batch| reader.take(journal, end, batch))?;
-        reader.finish(journal, end)?;
-        Ok(reader)
+    /// How many batches these are.
+    pub fn count(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
     }
+
+    /// Whether these are the first so many events of the journal, or the last of those; where
+    /// changes are gone between some of them, those are the only ones that are missing.
+    pub fn check(&self, journal: &Journal, end: usize) -> Checked<FeedReader> {
+        if let ([whole], true) = (&self.parts[..], self.some_are_gone) {
+            let told = journal.told_from(0, end);
+            self.may_be_gone(journal, &told[..told.len().saturating_sub(whole.len())])?;
+        }
+        take_parts(&FeedReader::default(), (journal, end), (&self.parts[..], self.some_are_gone))
+    }
+}
+
+/// What has taken these parts in turn, each of which goes on from some later event, but for the
+/// first where none before it are gone, and the last of which goes on to the end. The same batch
+/// can be that of several events, so that each is tried.
+fn take_parts(
+    reader: &FeedReader,
+    (journal, end): (&Journal, usize),
+    (parts, some_are_gone): (&[Vec<ChangeBatch>], bool),
+) -> Checked<FeedReader> {
+    let Some((part, later)) = parts.split_first() else {
+        let mut reader = reader.clone();
+        return reader.finish(journal, end).map(|()| reader);
+    };
+    let told = journal.told_from(reader.cursor, end);
+    let most = if some_are_gone { told.len().saturating_sub(part.len()) } else { 0 };
+    let least = if later.is_empty() { most } else { 0 };
+    let mut wrong = String::new();
+    for skipped in least..=most {
+        let mut reader = reader.clone();
+        if some_are_gone {
+            reader.skip_to(journal, told.get(skipped).copied().unwrap_or(end));
+        }
+        let taken = part.iter().try_for_each(|batch| reader.take(journal, end, batch));
+        match taken.and_then(|()| take_parts(&reader, (journal, end), (later, true))) {
+            Ok(reader) => return Ok(reader),
+            Err(what) => wrong = what,
+        }
+    }
+    Err(wrong)
 }
 
 /// Lets a reader go on, up to the end of the journal. Results as for [`told`].
@@ -362,4 +448,89 @@ pub(crate) fn check_places(writes: &[Write], found: &[(usize, &ChangeOperation)]
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Model, Operator};
+    use esker::env::mem::MemEnv;
+    use esker::{ChangeRetention, Options};
+
+    /// A journal of puts of these values to one key, a second apart, and what a database tells of
+    /// the same.
+    fn written(values: &[&str]) -> (Journal, Vec<ChangeBatch>) {
+        let options = Options::default().env(Arc::new(MemEnv::new())).keep_changes(ChangeRetention::Bytes(ALL_BYTES));
+        let db = Db::open("data", options).unwrap();
+        let keyspace = db.keyspace("a", Default::default()).unwrap();
+        let mut model = Model::new(&[Operator::None]);
+        model.keep_journal(Journal::new(&["a"]));
+        for (value, second) in values.iter().zip(1..) {
+            keyspace.put("key", value).unwrap();
+            model.set_now(second * 1000);
+            model.commit(&[Write::new(0, "key", Change::Put((*value).into()))]);
+        }
+        let batches = db.changes(0).unwrap().collect::<esker::Result<Vec<_>>>().unwrap();
+        (model.journal().unwrap().clone(), batches)
+    }
+
+    /// Parts that begin with one of the batches and end before another.
+    fn parts_of(batches: &[ChangeBatch], bounds: &[(usize, usize)]) -> Vec<Vec<ChangeBatch>> {
+        bounds.iter().map(|&(first, end)| batches[first..end].to_vec()).collect()
+    }
+
+    /// If what is told before changes that are gone were not compared, or could begin anywhere,
+    /// this would fail.
+    #[test]
+    fn what_is_told_before_and_between_changes_that_are_gone_is_compared() {
+        let (journal, batches) = written(&["1", "2", "3", "4", "5", "6"]);
+        let fits = |some_are_gone: bool, parts: Vec<Vec<ChangeBatch>>| {
+            All { parts, some_are_gone, kept_by_time: None }.check(&journal, 6).is_ok()
+        };
+        let told = |some_are_gone: bool, bounds: &[(usize, usize)]| fits(some_are_gone, parts_of(&batches, bounds));
+        assert!(told(false, &[(0, 6)]) && told(false, &[(0, 2), (4, 6)]) && told(false, &[(0, 1), (2, 3), (5, 6)]));
+        assert!(
+            told(false, &[(0, 0), (4, 6)]) && told(false, &[(0, 2), (6, 6)]),
+            "from the beginning, or up to the end"
+        );
+        assert!(told(true, &[(4, 6)]) && told(true, &[(1, 2), (4, 6)]));
+        assert!(!told(false, &[(1, 2), (4, 6)]), "nothing before the first part is gone");
+        assert!(!told(false, &[(0, 2), (4, 5)]) && !told(false, &[(0, 5)]), "the last one is missing");
+        assert!(!told(false, &[(2, 3), (0, 1), (5, 6)]) && !told(true, &[(2, 3), (1, 2), (5, 6)]), "it goes back");
+        let holed = vec![vec![batches[0].clone(), batches[2].clone()], batches[4..].to_vec()];
+        assert!(!fits(false, holed.clone()) && !fits(true, holed), "a hole of which nothing was said");
+        let (_, others) = written(&["1", "other", "3"]);
+        let mixed = vec![others[..2].to_vec(), batches[4..].to_vec()];
+        assert!(!fits(false, mixed.clone()) && !fits(true, mixed), "nobody has written the other one");
+    }
+
+    /// The first event that looks like a batch may not be the one of which it tells.
+    #[test]
+    fn a_batch_that_looks_like_that_of_an_earlier_event_is_that_of_a_later_one() {
+        let (journal, batches) = written(&["1", "same", "2", "same", "3", "4"]);
+        let parts = vec![batches[..1].to_vec(), batches[3..5].to_vec(), batches[5..].to_vec()];
+        assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_ok());
+        let parts = vec![batches[..1].to_vec(), batches[3..5].to_vec()];
+        assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_err());
+    }
+
+    /// If a clock that went back made everything old enough, or the latest time were compared, this
+    /// would fail.
+    #[test]
+    fn changes_are_given_up_when_the_clock_has_risen_for_as_long_as_they_are_kept() {
+        let (journal, batches) = written(&["1", "2"]);
+        let may_be_gone = |times: &[u64]| {
+            let mut clock = ClockReadings::default();
+            clock.note(0, 1000);
+            // Behind the first event, which is the one that is gone, and before the second.
+            times.iter().for_each(|&now| clock.note(1, now));
+            let parts = vec![batches[1..].to_vec()];
+            All { parts, some_are_gone: true, kept_by_time: Some(clock) }.check(&journal, 2).is_ok()
+        };
+        let kept = KEPT_TIME.as_millis() as u64;
+        assert!(may_be_gone(&[1000 + kept]) && !may_be_gone(&[999 + kept]) && !may_be_gone(&[]));
+        assert!(!may_be_gone(&[500, 1500]), "it has gone back, and risen by a second");
+        assert!(may_be_gone(&[500, 500 + kept]), "its segment can have ended when the clock had gone back");
+        assert!(may_be_gone(&[1000 + kept, 10]), "it was given up before the clock went back");
+    }
 }

@@ -109,6 +109,8 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
         other => Err(format!("it neither opens nor says that it is damaged: {other}")),
     };
     let mut before = progress.clone();
+    // A flush can be torn away, whose writes are flushed together with later ones then.
+    before.note_tables_rewritten();
     let session = match Session::open(&Ground::new(examination.options, image.clone()), &mut before) {
         Ok(session) => session,
         Err(error) => return told(error),

@@ -2,7 +2,7 @@
 //! expired by a clock that has gone back since, the oldest tables where the style is FIFO, and what
 //! a compaction filter removes or replaces.
 
-use super::script::{SIFTED, is_fading};
+use super::script::{SIFTED, WINDOW};
 use super::sieve::decision;
 use crate::state::{Held, Place, State, disagreement};
 use esker::Decision;
@@ -16,9 +16,20 @@ pub struct Times {
     pub latest: u64,
 }
 
+/// Whether a reader may find nothing of what a key holds. Of the window any table can have gone, as
+/// far as one entry tells; `window.rs` compares it with the others.
+fn may_be_missing(keyspace: usize, held: &Held, times: Times) -> bool {
+    let may_be_taken = match keyspace {
+        WINDOW => true,
+        SIFTED => decision(&held.value) == Decision::Remove,
+        _ => false,
+    };
+    may_be_taken || held.expiry <= times.latest
+}
+
 /// Whether a reader may find this of what a key holds; nothing, if there is nothing.
 fn may_show(keyspace: usize, held: &Held, found: Option<&Held>, times: Times) -> bool {
-    let Some(found) = found else { return held.expiry <= times.latest || is_fading(keyspace) };
+    let Some(found) = found else { return may_be_missing(keyspace, held, times) };
     let is_value = found.value == held.value
         || keyspace == SIFTED && decision(&held.value) == Decision::Replace(found.value.clone());
     held.expiry > times.now && found.expiry == held.expiry && found.fails == held.fails && (found.fails || is_value)
@@ -61,7 +72,7 @@ mod tests {
     use super::*;
     use crate::model::{Change, Life, NEVER, Write};
     use crate::powerloss::progress::Progress;
-    use crate::powerloss::script::{EXPIRING, NAMES, NOW_MS, Step, WINDOW};
+    use crate::powerloss::script::{EXPIRING, NAMES, NOW_MS, Step};
     use crate::powerloss::session::{Ground, Session, run};
     use crate::powerloss::{option_variants, put};
     use crate::random::Random;
@@ -109,6 +120,16 @@ mod tests {
         let shows = |keyspace, found: &[u8]| may(keyspace, held(&replaced, NEVER), Some(held(found, NEVER)));
         assert!(shows(SIFTED, &replaced) && shows(SIFTED, &[6, b'a']));
         assert!(!shows(SIFTED, &[6]) && !shows(WINDOW, &[6, b'a']));
+    }
+
+    #[test]
+    fn of_what_the_filter_sees_only_what_it_removes_may_be_missing() {
+        let missing = |value: &[u8]| may(SIFTED, held(value, NEVER), None);
+        assert!(missing(&[4, b'a']) && missing(&[0]));
+        let kept: [&[u8]; 5] = [&[5, b'a', b'b', b'c'], &[6, b'a'], &[3], &[255], &[]];
+        for value in kept {
+            assert!(!missing(value), "{value:?}");
+        }
     }
 
     #[test]
@@ -198,6 +219,38 @@ mod tests {
         ];
         let found = found_after(&given_back);
         assert_eq!(value_of(&found, EXPIRING, "k"), Some(b"new".to_vec()), "it starts from nothing");
+    }
+
+    /// Compares a database that has lost a key behind these steps, of which the oracle knows
+    /// nothing.
+    fn compare_without(steps: &[Step], keyspace: usize, key: &str) {
+        let (_, options) = option_variants().swap_remove(0);
+        let mut progress = Progress::default();
+        let mut session = Session::open(&Ground::new(&options, MemEnv::new()), &mut progress).unwrap();
+        steps.iter().for_each(|step| session.perform(step, &mut progress).unwrap());
+        session.keyspace(keyspace, &mut progress).unwrap().delete(key).unwrap();
+        _ = session.perform(&Step::Compare, &mut progress);
+    }
+
+    /// The looser rule: anything of the window may be missing.
+    #[test]
+    #[should_panic(expected = "is nothing, expected")]
+    fn a_write_that_the_window_loses_before_an_older_table_is_noticed() {
+        let large = |key: &str, seed: u64| single(WINDOW, key, Random::new(seed).bytes(1200));
+        compare_without(&[large("older", 1), Step::Flush, large("newer", 2), large("more", 3)], WINDOW, "newer");
+    }
+
+    #[test]
+    #[should_panic(expected = "is nothing, expected")]
+    fn a_write_that_the_window_loses_while_it_has_little_is_noticed() {
+        compare_without(&[single(WINDOW, "first", vec![1]), single(WINDOW, "second", vec![2])], WINDOW, "first");
+    }
+
+    /// The looser rule: anything that a filter sees may be missing.
+    #[test]
+    #[should_panic(expected = "is nothing, expected")]
+    fn a_value_that_the_filter_keeps_and_the_database_loses_is_noticed() {
+        compare_without(&[single(SIFTED, "kept", vec![6, b'a'])], SIFTED, "kept");
     }
 
     /// A session whose database has lost a key that lives by every clock.

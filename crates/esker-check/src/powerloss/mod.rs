@@ -17,6 +17,7 @@ pub mod sieve;
 pub mod standing;
 pub mod survey;
 mod sweep;
+mod window;
 mod written;
 
 use crate::Checked;

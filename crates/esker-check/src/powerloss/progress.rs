@@ -1,19 +1,20 @@
 //! The operations requested and acknowledged so far: which contents a database may hold.
 
+mod changes;
 mod unlogged;
 
 use super::fading::{self, Times};
 use super::script::{
-    COUNTER, MOST_KEYS, NAMES, NOW_MS, dropping, empty_model, model_with, seen_state, usual_key, whole_state,
+    COUNTER, MOST_KEYS, NAMES, NOW_MS, WINDOW, dropping, empty_model, model_with, seen_state, usual_key, whole_state,
 };
 use super::standing::{Found, Setting, Standing, first_setting, name_of};
+use super::window::Tables;
 use crate::Checked;
 use crate::asked::{Question, Right};
-use crate::feed::{self, FeedReader, LostChanges};
+use crate::feed::ClockReadings;
 use crate::generator::Expected;
 use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
-use crate::state::{Durability, Place, State, shown};
-use esker::Db;
+use crate::state::{Durability, Place, State, disagreement, shown};
 use std::collections::BTreeSet;
 
 /// A commit: what leads from one state to the next.
@@ -69,8 +70,8 @@ pub struct Progress {
     pub now: u64,
     /// The latest that any clock of the database has shown.
     latest: u64,
-    /// Whether one went back.
-    was_turned_back: bool,
+    /// What it has shown, behind the events of the journal.
+    clock: ClockReadings,
     /// Commits that returned success: they survive the process.
     pub acknowledged: usize,
     /// Commits covered by a synced write, a flush or a close that returned success: they survive
@@ -88,6 +89,8 @@ pub struct Progress {
     pub renewed: usize,
     /// Commits covered by a flush or a close: they survive even if they were not logged.
     pub flushed: usize,
+    /// What is known of the tables of the keyspace that keeps its newest ones.
+    tables: Tables,
     /// Whether a sync has failed: what the system shows of the files may not be on the device.
     pub sync_failed: bool,
     /// Whether a recovery has relied on what the system showed.
@@ -127,7 +130,7 @@ impl Default for Progress {
             standing: Standing::default(),
             now: NOW_MS,
             latest: NOW_MS,
-            was_turned_back: false,
+            clock: ClockReadings::default(),
             acknowledged: 0,
             synced: 0,
             log_synced: 0,
@@ -135,6 +138,7 @@ impl Default for Progress {
             listed: 0,
             renewed: 0,
             flushed: 0,
+            tables: Tables::default(),
             sync_failed: false,
             relied_on_a_failed_sync: false,
             damaged: false,
@@ -180,7 +184,8 @@ impl Progress {
     /// commits are numbered from `base` on.
     pub fn unknown(base: u64, now: u64, damaged: bool) -> Progress {
         let model = with_journal(empty_model(now));
-        Progress { model, base, now, latest: now, damaged, contents_are_known: false, ..Progress::default() }
+        let tables = Tables::unknown();
+        Progress { model, base, now, latest: now, damaged, tables, contents_are_known: false, ..Progress::default() }
     }
 
     /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to,
@@ -228,7 +233,7 @@ impl Progress {
             commits: self.commits[..count].to_vec(),
             now: self.now,
             latest: self.latest,
-            was_turned_back: self.was_turned_back,
+            clock: self.clock.up_to(events),
             acknowledged: count,
             synced: if all_durable { count } else { self.synced.min(count) },
             log_synced: self.log_synced.min(count),
@@ -236,6 +241,7 @@ impl Progress {
             listed: self.listed.min(count),
             renewed: self.renewed.min(count),
             flushed: if all_durable { count } else { self.flushed.min(count) },
+            tables: self.tables.recovered(count, self.holds_unlogged()),
             damaged: self.damaged,
             destroying: self.destroying,
             removed: self.removed,
@@ -262,10 +268,8 @@ impl Progress {
         let base = self.base + self.attempted() as u64;
         let tried = std::mem::take(&mut self.tried);
         let anew = Progress::unknown(base, self.now, false);
-        let (latest, was_turned_back) = (self.latest, self.was_turned_back);
-        let removed = self.removed + 1;
-        *self =
-            Progress { removed, former_checkpoints, tried, latest, was_turned_back, contents_are_known: true, ..anew };
+        let (removed, latest, tables) = (self.removed + 1, self.latest, Tables::default());
+        *self = Progress { removed, former_checkpoints, tried, latest, tables, contents_are_known: true, ..anew };
     }
 
     /// How many commits were attempted.
@@ -278,14 +282,23 @@ impl Progress {
         self.commits.iter().map(|commit| commit.writes.len() as u64).sum()
     }
 
-    /// Whether some commit put that value there.
-    pub fn was_put(&self, (keyspace, key): &Place, value: &[u8]) -> bool {
-        let mut writes = self.commits.iter().flat_map(|commit| &commit.writes);
-        writes.any(|write| {
-            write.keyspace == *keyspace
-                && write.key == *key
-                && matches!(&write.change, Change::Put(put) if put == value)
-        })
+    /// What keys held between two writes of one batch, without what has expired since. To be called
+    /// before [`Progress::forget_expired`]: a write of the batch can have given a longer life to
+    /// what had a short one.
+    pub fn held_within_batches(&self) -> BTreeSet<(Place, Vec<u8>)> {
+        let mut held = BTreeSet::new();
+        for (before, commit) in self.states.iter().zip(&self.commits).filter(|(_, commit)| commit.writes.len() > 1) {
+            let mut model = model_with(before, commit.now, &commit.settings);
+            for write in &commit.writes[..commit.writes.len() - 1] {
+                model.commit(std::slice::from_ref(write));
+                let (keyspace, key, at) = (write.keyspace, &write.key, model.present());
+                let lasts = model.expires_at(keyspace, key, at).is_some_and(|expiry| expiry > self.now);
+                if let (true, Ok(Some(value))) = (lasts, model.get(keyspace, key, at)) {
+                    held.insert(((keyspace, key.clone()), value.to_vec()));
+                }
+            }
+        }
+        held
     }
 
     /// The number that the commit counter gets with the next commit.
@@ -317,7 +330,22 @@ impl Progress {
 
     /// Whether a reader may find this after so many commits.
     fn agrees(&self, count: usize, found: &State) -> bool {
-        fading::agrees(&self.states[count], found, self.times())
+        fading::agrees(&self.states[count], found, self.times()) && self.lost_too_early(count, found).is_none()
+    }
+
+    /// What the window cannot have lost yet, if this is found after so many commits.
+    fn lost_too_early(&self, count: usize, found: &State) -> Option<&Place> {
+        let commits: Vec<&[Write]> = self.commits.iter().map(|commit| &commit.writes[..]).collect();
+        self.tables.lost_too_early((&commits[..], count), &self.states[count], found)
+    }
+
+    /// What a reader finds and must not after so many commits, in words: also what is there of the
+    /// window, where older tables go first.
+    pub fn differs_after(&self, count: usize, found: &State) -> Option<String> {
+        let expected = &self.states[count];
+        let too_early =
+            || self.lost_too_early(count, found).map(|place| disagreement(place, expected.get(place), None));
+        self.differs(expected, found).or_else(too_early)
     }
 
     /// Whether so many commits may have left nothing to be seen.
@@ -420,6 +448,9 @@ impl Progress {
     /// is refused.
     pub fn attempt_alteration(&mut self, keyspace: usize, next: Setting) -> Model {
         let before = self.model.clone();
+        if keyspace == WINDOW && next.style != self.standing.present(keyspace).style {
+            self.note_tables_rewritten();
+        }
         if next.is_renamed != self.standing.present(keyspace).is_renamed {
             self.model.rename(keyspace, &name_of(keyspace, next.is_renamed));
         } else if (next.operator, next.ttl) != self.model.settings(keyspace) {
@@ -452,85 +483,6 @@ impl Progress {
         self.altered = self.model.journal().map_or(0, Journal::behind_alterations).max(self.altered);
     }
 
-    /// What a recovered database may lack for readers of changes.
-    fn lost_changes(&self) -> LostChanges {
-        if self.relied_on_a_failed_sync { LostChanges::Any } else { LostChanges::Newest }
-    }
-
-    /// The commits, and the events, of which a recovered database may consist: the contents decide,
-    /// and what readers of changes are told, and the names and settings.
-    pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
-        let found = self.standing.check(db)?;
-        let count = self.find(state, least)?;
-        let told =
-            if self.feed_is_known { feed::told(db, self.age_of_changes(), self.lost_changes())? } else { Ok(None) };
-        let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
-            return Ok(Recovered { count, events: *self.events(count).end(), found });
-        };
-        let journal = self.model.journal().ok_or("there is no journal")?;
-        let is_exact = !self.holds_unlogged();
-        let mut last = String::new();
-        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.agrees(count, state)) {
-            for events in self.events(count).rev().filter(|&events| events >= self.altered) {
-                match told.check(journal, events) {
-                    Ok(_) => {
-                        return Ok(Recovered {
-                            count: if is_exact { count } else { self.find(state, least)? },
-                            events,
-                            found,
-                        });
-                    }
-                    Err(what) if last.is_empty() => last = what,
-                    Err(_) => {}
-                }
-            }
-        }
-        Err(format!(
-            "readers of changes are told of {} batches, which are those of no number of commits from {least} to {}; of {count} \
-             commits: {last}",
-            told.batches.len(),
-            self.attempted()
-        ))
-    }
-
-    /// So many commits, with the names and settings that everything has led to.
-    pub fn supposed(&self, count: usize) -> Recovered {
-        let found = (0..NAMES.len()).map(|keyspace| Some(self.standing.present(keyspace))).collect();
-        Recovered { count, events: *self.events(count).end(), found }
-    }
-
-    /// How many events there may be with so many commits.
-    fn events(&self, count: usize) -> std::ops::RangeInclusive<usize> {
-        let all = self.model.journal().map_or(0, |journal| journal.events.len());
-        self.ends[count]..=self.ends.get(count + 1).map_or(all, |next| next - 1)
-    }
-
-    /// The time by which changes are old enough to be given up. A clock that went back does not
-    /// tell how much time has passed since some event: any may be.
-    fn age_of_changes(&self) -> u64 {
-        if self.was_turned_back { u64::MAX } else { self.now }
-    }
-
-    /// A reader of changes that has been told of all of them, by a database in which nothing was
-    /// lost; none where none are kept.
-    pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told =
-            if self.feed_is_known { feed::told(db, self.age_of_changes(), LostChanges::None)? } else { Ok(None) };
-        let told = match told {
-            Ok(Some(told)) => told,
-            Ok(None) => return Ok(Ok(None)),
-            Err(error) => return Ok(Err(error)),
-        };
-        let journal = self.model.journal().ok_or("there is no journal")?;
-        told.check(journal, journal.events.len()).map(|reader| Ok(Some(reader)))
-    }
-
-    /// Lets a reader go on that has been told of everything up to some event.
-    pub fn read_on(&self, reader: &mut FeedReader, changes: &mut esker::Changes) -> Checked<esker::Result<()>> {
-        let journal = self.model.journal().ok_or("there is no journal")?;
-        feed::read_on(reader, journal, changes)
-    }
-
     /// Notes that the last commit returned success.
     pub fn acknowledge(&mut self, durability: Durability) {
         self.acknowledged = self.attempted();
@@ -546,14 +498,26 @@ impl Progress {
         self.log_synced = self.attempted();
     }
 
-    /// Notes that everything is in tables. Writes without log are then in a manifest of their own,
-    /// with all before them: "flushes of `disable_wal` writes are never lost this way".
+    /// Notes that everything is in tables.
     pub fn note_flushed(&mut self) {
+        self.tables.note_flush(self.attempted());
+        self.note_closed();
+    }
+
+    /// Notes that everything is in tables or in a log that was closed. Writes without log are then
+    /// in a manifest of their own, with all before them: "flushes of `disable_wal` writes are never
+    /// lost this way".
+    pub fn note_closed(&mut self) {
         let unlogged = self.commits.iter().rposition(|commit| !commit.logged);
         self.renewed = self.renewed.max(unlogged.map_or(0, |last| last + 1));
         self.synced = self.attempted();
         self.flushed = self.attempted();
         self.note_listed();
+    }
+
+    /// Notes that the order of tables does not say any more how old they are, or may not.
+    pub fn note_tables_rewritten(&mut self) {
+        self.tables = Tables::unknown();
     }
 
     /// Notes that a manifest of its own was written behind everything so far.
@@ -580,13 +544,13 @@ impl Progress {
     /// Sets it back: "expired entries that are still there are visible again; those that were given
     /// back are not". Which ones are, only the database can tell.
     pub fn turn_back(&mut self, milliseconds: u64) {
-        self.was_turned_back = true;
         self.set_now(self.now - milliseconds);
     }
 
     fn set_now(&mut self, now: u64) {
         self.now = now;
         self.latest = self.latest.max(now);
+        self.clock.note(self.model.journal().map_or(0, |journal| journal.events.len()), now);
         self.model.set_now(now);
     }
 
@@ -637,16 +601,15 @@ impl Progress {
         let whole = (least..self.states.len()).rev().find(|&count| self.agrees(count, state));
         let found = whole.or_else(|| if self.holds_unlogged() { self.find_unlogged(state, least) } else { None });
         found.ok_or_else(|| {
-            let near = self.newest();
+            let (near, newest) = (self.newest(), self.attempted());
             let counter = |state: &State| state.get(&(COUNTER.0, COUNTER.1.to_vec())).cloned();
             format!(
-                "the contents are not those after any of {least}..={} commits (counter {:?}, newest {:?}); against the \
-                 newest: {}; against the oldest allowed: {}",
-                self.attempted(),
+                "the contents are not those after any of {least}..={newest} commits (counter {:?}, newest {:?}); against \
+                 the newest: {}; against the oldest allowed: {}",
                 counter(state).map(|held| shown(&held.value)),
                 counter(near).map(|held| shown(&held.value)),
-                self.differs(near, state).unwrap_or_default(),
-                self.differs(&self.states[least.min(self.attempted())], state).unwrap_or_default(),
+                self.differs_after(newest, state).unwrap_or_default(),
+                self.differs_after(least.min(newest), state).unwrap_or_default(),
             )
         })
     }
@@ -655,6 +618,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use esker::CompactionStyle;
     use std::ops::Bound;
 
     fn put(key: &str) -> Write {
@@ -698,6 +662,37 @@ mod tests {
             assert!(own().any(is_longer), "a zero byte behind a key");
             assert!(own().any(is_shorter), "a key without its last byte");
         }
+    }
+
+    /// If a close were taken for a flush, or a flush or another style not noted, this would fail.
+    #[test]
+    fn the_window_loses_first_what_was_flushed_first() {
+        let large = |key: &str| Write::new(WINDOW, key, Change::Put(vec![1; 1500]));
+        let with = |between: fn(&mut Progress)| {
+            let mut progress = Progress::default();
+            progress.attempt(&[large("older")], Durability::Sync);
+            between(&mut progress);
+            progress.attempt(&[large("newer")], Durability::Sync);
+            progress
+        };
+        let may_have = |progress: &Progress, left: &str| {
+            let mut state = progress.newest().clone();
+            state.retain(|(_, key), _| key == left.as_bytes());
+            progress.find(&state, progress.attempted()).is_ok()
+        };
+        let flushed = with(Progress::note_flushed);
+        assert!(may_have(&flushed, "newer") && !may_have(&flushed, "older"));
+        let recovered = flushed.recovered(&flushed.supposed(2), flushed.newest().clone(), true);
+        assert!(may_have(&recovered, "newer") && !may_have(&recovered, "older"));
+        let closed = with(Progress::note_closed);
+        assert!(may_have(&closed, "newer") && may_have(&closed, "older"), "both are in one memtable then");
+        let altered = with(|progress| {
+            progress.note_flushed();
+            let next = Setting { style: CompactionStyle::Leveled, ..progress.standing.present(WINDOW) };
+            drop(progress.attempt_alteration(WINDOW, next));
+            progress.note_flushed();
+        });
+        assert!(may_have(&altered, "newer") && may_have(&altered, "older"), "both can be in any table then");
     }
 
     #[test]

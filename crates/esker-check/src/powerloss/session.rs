@@ -158,6 +158,7 @@ impl Session {
             progress.damaged = false;
             progress.feed_is_known = false;
             progress.standing.note_repaired();
+            progress.note_tables_rewritten();
         }
         let db = with_operators(Db::open(MEMORY_PATH, options.clone())?)?;
         let (keyspaces, held, open) = Default::default();
@@ -349,7 +350,7 @@ impl Session {
     /// as it is found.
     fn look_again(&self, progress: &mut Progress) -> esker::Result<()> {
         let state = read_state(&self.db, &NAMES).unwrap_or_else(|what| wrong(what))?;
-        if let Some(what) = progress.differs(progress.newest(), &state) {
+        if let Some(what) = progress.differs_after(progress.attempted(), &state) {
             wrong(format!("after the clock went back: {what}"));
         }
         progress.note_what_is_seen(&state);
@@ -490,23 +491,28 @@ fn read_on(db: &Db, reading: &mut Option<Reading>, progress: &Progress) -> esker
 
 /// What the process that writes shows: what compaction has taken of it is known.
 fn compare(db: &Db, progress: &Progress) -> esker::Result<()> {
-    compare_all(db, (&progress.seen(), Times { latest: progress.now, ..progress.times() }), progress)
+    let state = compare_all(db, (&progress.seen(), Times { latest: progress.now, ..progress.times() }), progress)?;
+    if let Some(what) = progress.differs_after(progress.attempted(), &state) {
+        wrong(what);
+    }
+    Ok(())
 }
 
 /// What another process shows of the same files: it may still have what compaction has taken.
 fn compare_beside(db: &Db, expected: &State, progress: &Progress) -> esker::Result<()> {
-    compare_all(db, (expected, progress.times()), progress)
+    compare_all(db, (expected, progress.times()), progress).map(drop)
 }
 
-/// Everything by scans, then by gets, with the keys that are not there any more.
-fn compare_all(db: &Db, (expected, times): (&State, Times), progress: &Progress) -> esker::Result<()> {
+/// Everything by scans, then by gets, with the keys that are not there any more; what is there.
+fn compare_all(db: &Db, (expected, times): (&State, Times), progress: &Progress) -> esker::Result<State> {
     let state = read_state(db, &NAMES).unwrap_or_else(|what| wrong(what))?;
     if let Some(what) = fading::difference(expected, &state, times) {
         wrong(what);
     }
     let places = progress.places();
     read_gets(db, &NAMES, &state, &places).unwrap_or_else(|what| wrong(what))?;
-    survey(db, &state, &places).unwrap_or_else(|what| wrong(what))
+    survey(db, &state, &places).unwrap_or_else(|what| wrong(what))?;
+    Ok(state)
 }
 
 /// What was left of a database that was being removed is the whole of it, or "opens as no
@@ -537,7 +543,7 @@ pub fn run(
         match step {
             Step::Reopen | Step::ReopenWith(_) | Step::Destroy => {
                 session.close()?;
-                progress.note_flushed();
+                progress.note_closed();
                 observe(progress);
                 match step {
                     Step::ReopenWith(number) => ground = ground.changed(*number),
@@ -575,7 +581,7 @@ pub fn run(
         observe(progress);
     }
     session.close()?;
-    progress.note_flushed();
+    progress.note_closed();
     observe(progress);
     Ok(())
 }

@@ -41,6 +41,14 @@ pub struct Damage {
     pub is_old: bool,
 }
 
+impl Damage {
+    /// Whether an older manifest may be in force now, which says what was right before.
+    pub fn may_bring_back_a_manifest(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.is_old && (name == "CURRENT" || name.starts_with("MANIFEST-"))
+    }
+}
+
 const SECTORS: [u64; 2] = [512, 4096];
 
 impl Harm {

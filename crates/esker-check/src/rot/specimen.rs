@@ -80,6 +80,8 @@ pub struct Specimen {
     pub count: usize,
     /// Every key that it ever held.
     pub places: BTreeSet<Place>,
+    /// What keys held between two writes of one batch.
+    held_within_batches: BTreeSet<(Place, Vec<u8>)>,
     /// Its files after every step.
     pub older: Vec<MemEnv>,
     marks: Vec<Mark>,
@@ -196,6 +198,7 @@ impl Specimen {
             image.map_files();
         }
         let Performed { mut progress, steps, .. } = performed;
+        let held_within_batches = progress.held_within_batches();
         progress.forget_expired();
         let mark = |(env, progress): &(MemEnv, Progress)| {
             let found = InForce::of(env)?;
@@ -205,6 +208,7 @@ impl Specimen {
         let removed = progress.removed;
         let mut specimen = Specimen {
             places: progress.places(),
+            held_within_batches,
             image,
             options: options.clone(),
             checked_once: tables == Tables::Mapped,
@@ -266,11 +270,11 @@ impl Specimen {
         Db::repair(MEMORY_PATH, self.options_on(env))
     }
 
-    /// Whether the key ever held that value, be it between two writes of one batch: of a batch that
-    /// is in two tables one can be lost.
+    /// Whether the key ever held that value, which has not expired, be it between two writes of one
+    /// batch: of a batch that is in two tables one can be lost.
     pub fn has_held(&self, place: &Place, value: &[u8]) -> bool {
         self.progress.states.iter().any(|state| state.get(place).is_some_and(|held| held.value == value))
-            || self.progress.was_put(place, value)
+            || self.held_within_batches.contains(&(place.clone(), value.to_vec()))
     }
 
     /// Checks the directory without opening it for writing; what was found, and how much was told.
@@ -341,5 +345,43 @@ impl Specimen {
                 known.max(self.progress.log_synced)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Change, Life, Write};
+    use crate::powerloss::put;
+    use crate::powerloss::script::{KEYSPACES, NOW_MS};
+    use crate::state::Durability;
+
+    /// If every value that some write has put were taken for one that the key has, this would fail.
+    #[test]
+    fn a_key_has_held_what_has_not_expired_also_between_two_writes_of_one_batch() {
+        let sessions = KEYSPACES.iter().position(|(name, ..)| *name == "sessions").expect("it is there");
+        let session =
+            |key: &str, value: &str, life: Life| Write::new(sessions, key, Change::Put(value.into())).living(life);
+        let soon = Life::Until(NOW_MS + 50);
+        let longer = Write::new(sessions, "d", Change::Expire).living(Life::Until(NOW_MS + 500));
+        let steps = [
+            Step::Single(session("a", "expired", soon), Durability::Async),
+            Step::Single(session("d", "touched", soon), Durability::Async),
+            Step::Batch(vec![put("b", "first"), put("b", "second")], Durability::Sync),
+            Step::Batch(vec![session("c", "expired", soon), session("c", "lasts", Life::Usual)], Durability::Sync),
+            Step::Batch(vec![longer, session("d", "lasts", Life::Usual)], Durability::Sync),
+            Step::Clock(100),
+        ];
+        let options = option_variants().swap_remove(0).1;
+        let performed = perform(&steps, &options, None);
+        let image = performed.env.kill();
+        let specimen =
+            Specimen::of(image, performed, (&options, Tables::FromFiles), End::Closed).expect("it is intact");
+        let held = |keyspace: usize, key: &str, value: &str| {
+            specimen.has_held(&(keyspace, key.as_bytes().to_vec()), value.as_bytes())
+        };
+        assert!(held(0, "b", "first") && held(0, "b", "second") && !held(0, "b", "third"));
+        assert!(held(sessions, "c", "lasts") && !held(sessions, "c", "expired") && !held(sessions, "a", "expired"));
+        assert!(held(sessions, "d", "lasts") && held(sessions, "d", "touched"), "it lives longer for a moment");
     }
 }

@@ -41,7 +41,7 @@ pub fn harm_closed(specimen: &Specimen, harm: &Harm, work_percent: usize, random
     if damages.is_empty() {
         return Ok(Outcome::Nothing);
     }
-    let mut witness = Witness::new(specimen.allowed(&damages));
+    let mut witness = Witness::new(specimen.allowed(&damages)).behind(&damages);
     let is_healthy = random.percent(CHECKED_PERCENT) && check(specimen, &env)?;
     let db = match specimen.open(&env) {
         Ok(db) => db,

@@ -1,5 +1,6 @@
 //! Asking a database for everything that it holds, and which states its answers leave possible.
 
+use super::harm::Damage;
 use crate::Checked;
 use crate::model::NEVER;
 use crate::orders::order_of;
@@ -18,12 +19,20 @@ pub struct Witness<'a> {
     pub errors: u64,
     /// The first of them that a check of the files has to know of.
     pub damage: Option<Error>,
+    /// Whether the manifest in force may be of a time before a keyspace had its operator.
+    may_lack_operators: bool,
 }
 
 impl<'a> Witness<'a> {
     /// One that has asked nothing, of a database that may hold one of these.
     pub fn new(candidates: Vec<&'a State>) -> Witness<'a> {
-        Witness { candidates: candidates.into_iter().map(Cow::Borrowed).collect(), errors: 0, damage: None }
+        let candidates = candidates.into_iter().map(Cow::Borrowed).collect();
+        Witness { candidates, errors: 0, damage: None, may_lack_operators: false }
+    }
+
+    /// The same of a database that was damaged so.
+    pub fn behind(self, damages: &[Damage]) -> Witness<'a> {
+        Witness { may_lack_operators: damages.iter().any(Damage::may_bring_back_a_manifest), ..self }
     }
 
     /// Notes a load: each state has it, or, if it failed, may have it. Only values are compared, so
@@ -103,8 +112,9 @@ impl<'a> Witness<'a> {
 
     fn note_error(&mut self, error: Error) {
         self.errors += 1;
-        // An older manifest can be of a time before the keyspace had its operator.
-        if self.damage.is_none() && !matches!(error, Error::MissingMergeOperator { .. }) {
+        // A check of the files knows nothing of operators.
+        let is_explained = self.may_lack_operators && matches!(error, Error::MissingMergeOperator { .. });
+        if self.damage.is_none() && !is_explained {
             self.damage = Some(error);
         }
     }
@@ -118,6 +128,30 @@ impl<'a> Witness<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated::MEMORY_PATH;
+    use std::path::Path;
+
+    /// If it were excused in every case, nobody would look why an intact keyspace cannot be read.
+    #[test]
+    fn only_an_older_manifest_explains_that_an_operator_is_missing() {
+        let damage = |name: &str, is_old: bool| {
+            let (path, range) = (Path::new(MEMORY_PATH).join(name), 0..1);
+            Damage { path, range, is_flip: false, is_old }
+        };
+        let is_explained = |damages: &[Damage]| {
+            let mut witness = Witness::new(Vec::new()).behind(damages);
+            witness.note_error(Error::MissingMergeOperator { keyspace: "b".into(), operator: "uint64add".into() });
+            assert_eq!(witness.errors, 1);
+            witness.damage.is_none()
+        };
+        assert!(is_explained(&[damage("CURRENT", true)]));
+        assert!(is_explained(&[damage("000009.table", false), damage("MANIFEST-000012", true)]));
+        assert!(!is_explained(&[]) && !is_explained(&[damage("CURRENT", false), damage("MANIFEST-000012", false)]));
+        assert!(!is_explained(&[damage("000009.table", true)]) && !is_explained(&[damage("000003.wal", true)]));
+        let mut witness = Witness::new(Vec::new()).behind(&[damage("CURRENT", true)]);
+        witness.note_error(Error::NotFound { what: "a file".into() });
+        assert!(witness.damage.is_some(), "of other errors an older manifest explains none");
+    }
 
     #[test]
     fn what_a_load_gives_is_there_and_of_one_that_failed_may_be_there() {

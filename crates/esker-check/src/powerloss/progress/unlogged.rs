@@ -3,7 +3,7 @@
 use super::Progress;
 use crate::model::Write;
 use crate::powerloss::fading;
-use crate::powerloss::script::{NAMES, model_with, whole_state};
+use crate::powerloss::script::{NAMES, WINDOW, model_with, whole_state};
 use crate::state::State;
 
 /// What a state has of one keyspace.
@@ -34,9 +34,11 @@ impl Progress {
     /// With which numbers of commits a keyspace may hold this of which all writes are logged. No
     /// replay knows what compaction had taken when they were made.
     fn right_in_turn(&self, keyspace: usize, found: &State) -> Vec<bool> {
-        let states = self.states.iter().enumerate();
-        let agrees = |state: &State| fading::agrees(&part(state, keyspace), found, self.times());
-        states.map(|(count, state)| count >= self.flushed && agrees(state)).collect()
+        let agrees = |count: usize| {
+            fading::agrees(&part(&self.states[count], keyspace), found, self.times())
+                && (keyspace != WINDOW || self.lost_too_early(count, found).is_none())
+        };
+        (0..self.states.len()).map(|count| count >= self.flushed && agrees(count)).collect()
     }
 
     /// The same of one with writes without log.

@@ -1,0 +1,118 @@
+//! What readers of changes must be told with some number of commits.
+
+use super::{Progress, Recovered};
+use crate::Checked;
+use crate::feed::{self, FeedReader, LostChanges};
+use crate::powerloss::script::NAMES;
+use crate::state::State;
+use esker::{Changes, Db};
+
+impl Progress {
+    /// What a recovered database may lack for readers of changes.
+    fn lost_changes(&self) -> LostChanges {
+        if self.relied_on_a_failed_sync { LostChanges::Any } else { LostChanges::Newest }
+    }
+
+    /// The commits, and the events, of which a recovered database may consist: the contents decide,
+    /// and what readers of changes are told, and the names and settings.
+    pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
+        let found = self.standing.check(db)?;
+        let count = self.find(state, least)?;
+        let told = if self.feed_is_known { feed::told(db, &self.clock, self.lost_changes())? } else { Ok(None) };
+        let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
+            return Ok(Recovered { count, events: *self.events(count).end(), found });
+        };
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        let is_exact = !self.holds_unlogged();
+        let mut last = String::new();
+        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.agrees(count, state)) {
+            for events in self.events(count).rev().filter(|&events| events >= self.altered) {
+                match told.check(journal, events) {
+                    Ok(_) => {
+                        return Ok(Recovered {
+                            count: if is_exact { count } else { self.find(state, least)? },
+                            events,
+                            found,
+                        });
+                    }
+                    Err(what) if last.is_empty() => last = what,
+                    Err(_) => {}
+                }
+            }
+        }
+        Err(format!(
+            "readers of changes are told of {} batches, which are those of no number of commits from {least} to {}; of {count} \
+             commits: {last}",
+            told.count(),
+            self.attempted()
+        ))
+    }
+
+    /// So many commits, with the names and settings that everything has led to.
+    pub fn supposed(&self, count: usize) -> Recovered {
+        let found = (0..NAMES.len()).map(|keyspace| Some(self.standing.present(keyspace))).collect();
+        Recovered { count, events: *self.events(count).end(), found }
+    }
+
+    /// How many events there may be with so many commits.
+    fn events(&self, count: usize) -> std::ops::RangeInclusive<usize> {
+        let all = self.model.journal().map_or(0, |journal| journal.events.len());
+        self.ends[count]..=self.ends.get(count + 1).map_or(all, |next| next - 1)
+    }
+
+    /// A reader of changes that has been told of all of them, by a database in which nothing was
+    /// lost; none where none are kept.
+    pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
+        let told = if self.feed_is_known { feed::told(db, &self.clock, LostChanges::None)? } else { Ok(None) };
+        let told = match told {
+            Ok(Some(told)) => told,
+            Ok(None) => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(error)),
+        };
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        told.check(journal, journal.events.len()).map(|reader| Ok(Some(reader)))
+    }
+
+    /// Lets a reader go on that has been told of everything up to some event.
+    pub fn read_on(&self, reader: &mut FeedReader, changes: &mut Changes) -> Checked<esker::Result<()>> {
+        let journal = self.model.journal().ok_or("there is no journal")?;
+        feed::read_on(reader, journal, changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Change, Write};
+    use crate::state::Durability;
+
+    /// If the clock were not followed, or one that went back made everything old enough, this would
+    /// fail.
+    #[test]
+    fn a_clock_that_goes_back_says_how_much_time_has_passed_since_an_event_at_most() {
+        let mut progress = Progress::default();
+        let put = |progress: &mut Progress| {
+            progress.attempt(&[Write::new(0, "k", Change::Put(Vec::new()))], Durability::Async);
+        };
+        let passed = |progress: &Progress, event: usize| {
+            let journal = progress.model.journal().unwrap();
+            progress.clock.most_passed(event, journal.events[event].now)
+        };
+        progress.tick(10);
+        put(&mut progress);
+        progress.tick(1000);
+        assert_eq!(passed(&progress, 0), 1000);
+        progress.turn_back(1500);
+        put(&mut progress);
+        assert_eq!((passed(&progress, 0), passed(&progress, 1)), (1000, 0));
+        progress.tick(1200);
+        assert_eq!((passed(&progress, 0), passed(&progress, 1)), (1200, 1200));
+        let state = progress.newest().clone();
+        let mut recovered = progress.recovered(&progress.supposed(1), state, true);
+        put(&mut recovered);
+        let last = recovered.model.journal().unwrap().events.len() - 1;
+        assert_eq!((passed(&recovered, 0), passed(&recovered, last)), (1200, 0), "of lost events nothing is left");
+        recovered.tick(1);
+        assert_eq!(passed(&recovered, last), 1);
+    }
+}
