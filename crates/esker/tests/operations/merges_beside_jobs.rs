@@ -1,11 +1,11 @@
-//! Merges, where entries expire, while a job takes the value away that they would be merged into.
+//! Merges, where entries expire, while a job takes the value away that they are merged into.
 
 use crate::callbacks::FOR_EVER;
 use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, Machine, START_MS, at, text};
 use crate::interrupting::Interrupting;
 use esker::merge::StringAppend;
-use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Ttl, WriteOptions};
+use esker::{CompactionStyle, Db, Expiry, Keyspace, KeyspaceOptions, Ttl, WriteOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,32 +14,49 @@ fn mortal() -> KeyspaceOptions {
     KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }).merge_operator(StringAppend::new(","))
 }
 
-/// Each for a key of that name.
+/// Each for a key of that name, which has a value.
+const WAYS: [&str; 5] = ["alone", "returning", "batch", "transaction", "fresh"];
+
 fn merge_in_all_ways(db: &Db, log: &Keyspace) {
     log.merge("alone", "two").expect("merge");
-    let returned = log.merge_and_get("returning", "two").expect("merge");
-    assert_eq!(returned.as_deref(), Some(&b"two"[..]), "it is what the key has from then on");
+    log.merge("alone", "three").expect("merge");
+    for (operand, value) in [("two", "one,two"), ("three", "one,two,three")] {
+        let returned = log.merge_and_get("returning", operand).expect("merge");
+        assert_eq!(returned.as_deref(), Some(value.as_bytes()), "it is what the key has from then on");
+    }
     let mut batch = db.batch();
     batch.merge(log, "batch", "two").expect("add");
+    batch.merge(log, "batch", "three").expect("add");
     batch.commit().expect("commit");
     let mut transaction = db.transaction();
+    assert_eq!(transaction.get(log, "transaction").expect("get"), None, "it reads as of the job's time");
     transaction.merge(log, "transaction", "two").expect("add");
+    transaction.merge(log, "transaction", "three").expect("add");
     transaction.commit().expect("commit");
+    // What is written meanwhile, no job at work takes.
+    log.put_with("fresh", "one", &for_ten_seconds()).expect("put");
+    log.merge("fresh", "two").expect("merge");
+    log.merge("fresh", "three").expect("merge");
+    assert_eq!(log.put_if_absent("fresh", "other").expect("put").as_deref(), Some(&b"one,two,three"[..]));
+}
+
+fn for_ten_seconds() -> WriteOptions {
+    WriteOptions::new().ttl(Duration::from_secs(10))
 }
 
 /// Seen: the merges were acknowledged and lost. Trigger: a clock that stepped back while a
-/// compaction was giving back what had expired before.
+/// compaction was giving back what had expired before. Here they keep what they met.
 #[test]
-fn a_value_that_a_job_gives_back_is_not_merged_into_by_a_clock_that_stepped_back_meanwhile() {
+fn a_value_that_a_job_gives_back_is_kept_by_a_merge_into_it_once_the_clock_has_stepped_back() {
     let machine = Machine::new();
     let is_table = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "table");
     let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
     let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
     let log = db.keyspace("log", mortal()).expect("keyspace");
-    log.put("a", "ballast").expect("put");
-    for way in ["alone", "returning", "batch", "transaction"] {
-        log.put_with(way, "one", &WriteOptions::new().ttl(Duration::from_secs(10))).expect("put");
+    for way in WAYS.into_iter().chain(["untouched"]) {
+        log.put_with(way, "one", &for_ten_seconds()).expect("put");
     }
+    log.put("z", "ballast").expect("put");
     db.compact().expect("compact");
     machine.pass(Duration::from_secs(10));
     let (clock, its_db, its_log) = (Arc::clone(&machine.clock), db.clone(), log.clone());
@@ -50,30 +67,55 @@ fn a_value_that_a_job_gives_back_is_not_merged_into_by_a_clock_that_stepped_back
     db.compact().expect("compact");
     assert!(interrupting.has_interrupted());
     for _ in 0..2 {
-        for way in ["alone", "returning", "batch", "transaction"] {
-            assert_eq!(text(&log, way).as_deref(), Some("two"), "{way}");
+        assert_eq!(text(&log, "untouched"), None, "it was given back");
+        for way in WAYS {
+            assert_eq!(text(&log, way).as_deref(), Some("one,two,three"), "{way}");
+            assert_eq!(log.expires_at(way).expect("get"), Some(Expiry::At(at(10))), "{way}");
         }
         db.compact().expect("compact");
     }
 }
 
-/// A transaction read that there is no value.
+/// What a merge has copied is the memtable's, and what no job takes is not copied.
 #[test]
-fn what_has_expired_for_a_transaction_is_not_merged_into_by_a_clock_that_stepped_back_since() {
+fn only_what_a_job_at_work_may_give_back_is_copied() {
     let machine = Machine::new();
-    let db = machine.open();
+    let is_table = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "table");
+    let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
+    let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
     let log = db.keyspace("log", mortal()).expect("keyspace");
-    log.put_with("k", "one", &WriteOptions::new().ttl(Duration::from_secs(10))).expect("put");
+    log.put_with("going", "one", &for_ten_seconds()).expect("put");
+    log.put_until("staying", "one", at(11)).expect("put");
+    log.put("z", "ballast").expect("put");
+    db.compact().expect("compact");
     machine.pass(Duration::from_secs(10));
-    let mut transaction = db.transaction();
-    assert_eq!(transaction.get(&log, "k").expect("get"), None);
-    transaction.merge(&log, "k", "two").expect("merge");
-    assert_eq!(transaction.get(&log, "k").expect("get").as_deref(), Some(&b"two"[..]));
-    machine.clock.set(START_MS);
-    transaction.commit().expect("commit");
-    assert_eq!(text(&log, "k").as_deref(), Some("two"));
-    assert_eq!(log.expires_at("k").expect("get"), Some(esker::Expiry::Never));
-    assert!(log.put_until("later", "1", at(20)).is_ok(), "the clock is back for other writes");
+    let writes = |db: &Db, write: &mut dyn FnMut()| {
+        let before = db.stats().last_sequence;
+        write();
+        db.stats().last_sequence - before
+    };
+    let (clock, its_db, its_log) = (Arc::clone(&machine.clock), db.clone(), log.clone());
+    interrupting.interrupt_with(move || {
+        clock.set(START_MS);
+        assert_eq!(writes(&its_db, &mut || its_log.merge("staying", "two").expect("merge")), 1);
+        let mut batch = its_db.batch();
+        batch.merge(&its_log, "going", "two").expect("add");
+        batch.merge(&its_log, "going", "three").expect("add");
+        assert_eq!(
+            writes(&its_db, &mut || batch.commit_and_clear(&WriteOptions::new()).expect("commit")),
+            3,
+            "it is copied once"
+        );
+    });
+    db.compact().expect("compact");
+    assert!(interrupting.has_interrupted());
+    assert_eq!(text(&log, "going").as_deref(), Some("one,two,three"));
+    assert_eq!(text(&log, "staying").as_deref(), Some("one,two"));
+    // No job is at work any more: what is there stays there.
+    log.put_until("later", "one", at(9)).expect("put");
+    db.flush().expect("flush");
+    assert_eq!(writes(&db, &mut || log.merge("later", "two").expect("merge")), 1);
+    assert_eq!(text(&log, "later").as_deref(), Some("one,two"));
 }
 
 /// The merge during the drop goes with the value that it met; the next one starts from nothing.

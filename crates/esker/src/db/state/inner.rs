@@ -423,7 +423,7 @@ pub struct Inner {
     pub shrinking: Mutex<BTreeSet<u64>>,
     /// Tables being written outside the job lock: no manifest names them yet.
     pub in_progress: Mutex<BTreeSet<u64>>,
-    /// Another process writes, and this one reads what it has written: see `lifecycle/follow.rs`.
+    /// Another process writes, and this one reads what it has written: see `lifecycle/follow`.
     pub follows: bool,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
@@ -519,11 +519,6 @@ impl Inner {
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
         if keyspace.ttl().is_enabled() { self.options.clock.now_ms() } else { 0 }
-    }
-
-    /// The time of a write that depends on values which may have expired.
-    pub fn time_of_write(&self) -> u64 {
-        self.snapshots.time_of_write(&*self.options.clock)
     }
 
     /// The writer lock, for a write or a snapshot guard. It is held for a fraction of a

@@ -140,13 +140,12 @@ impl SnapshotList {
         self.given_back_until_ms.load(Ordering::Relaxed)
     }
 
-    /// The time of a write that depends on what is there. As for [`SnapshotList::register`]: what a
-    /// job may be giving back is no value any more, though the clock has stepped back since the job
-    /// began. Call before the read state is loaded.
-    pub fn time_of_write(&self, clock: &dyn Clock) -> u64 {
+    /// What has expired by then, jobs at work may be giving back; 0 if there are none. Once a job
+    /// has ended, its result is in the read states that are loaded from then on.
+    pub fn reclaimed_until_ms(&self) -> u64 {
+        // A job that has read the clock is in the list.
         let _reading = self.reading_clock.lock();
-        let now_ms = clock.now_ms();
-        now_ms.max(self.list.lock().reclaimed_until_ms)
+        self.list.lock().reclaimed_until_ms
     }
 
     /// All registered sequence numbers, ascending.
@@ -159,13 +158,16 @@ impl SnapshotList {
     pub fn readers(self: &Arc<SnapshotList>, clock: Option<&dyn Clock>) -> Readers {
         let Some(clock) = clock else { return Readers { sequences: self.all(), expired_until_ms: 0, list: None } };
         let _reading = self.reading_clock.lock();
+        // A write that reads an earlier time meanwhile is behind a bound that is not known yet, and
+        // has to wait for it.
+        let given_back_until_ms = self.given_back_until_ms.swap(u64::MAX, Ordering::SeqCst);
         let now_ms = clock.now_ms();
         let mut list = self.list.lock();
         let sequences = list.sequences();
         let oldest = list.live.iter().map(|live| live.now_ms).min().unwrap_or(u64::MAX);
         let expired_until_ms = now_ms.min(oldest);
         list.reclaimed_until_ms = list.reclaimed_until_ms.max(expired_until_ms);
-        self.given_back_until_ms.fetch_max(expired_until_ms, Ordering::Relaxed);
+        self.given_back_until_ms.store(given_back_until_ms.max(expired_until_ms), Ordering::Release);
         list.jobs += 1;
         Readers { sequences, expired_until_ms, list: Some(Arc::clone(self)) }
     }

@@ -59,8 +59,6 @@ struct Question<'t> {
 pub struct Conflicts<'t> {
     inner: &'t Inner,
     snapshot: Sequence,
-    /// The time of its reads.
-    read_at_ms: u64,
     questions: Vec<Question<'t>>,
     /// Up to this write there is no conflict.
     answered: Sequence,
@@ -76,9 +74,8 @@ impl<'t> Conflicts<'t> {
             end: 0,
         };
         let questions = transaction.parts().map(question).collect();
-        let guard = transaction.snapshot_guard()?;
-        let (snapshot, read_at_ms) = (guard.sequence(), guard.now_ms());
-        Ok(Conflicts { inner, snapshot, read_at_ms, questions, answered: snapshot, rounds: 0 })
+        let snapshot = transaction.snapshot_guard()?.sequence();
+        Ok(Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 })
     }
 
     /// Checks the read states, above what was checked before.
@@ -127,10 +124,6 @@ impl Precondition for Conflicts<'_> {
         }
         self.questions.iter().try_for_each(|question| question.look_at_appended(self.answered))?;
         Ok(Verdict::Holds)
-    }
-
-    fn now_ms(&self) -> Option<u64> {
-        Some(self.read_at_ms.max(self.inner.time_of_write()))
     }
 }
 

@@ -67,7 +67,7 @@ pub trait Precondition {
     #[inline]
     fn applied(&mut self) {}
 
-    /// The time as of which it holds, if it looks at the clock.
+    /// The time as of which it holds, if it looked at the clock.
     fn now_ms(&self) -> Option<u64> {
         None
     }
@@ -147,7 +147,7 @@ pub fn commit_merges_if(
             merge_expiry::check_altered(&writer, &record[RECORD_HEADER_BYTES..])?;
         }
         // What a reader has seen expired while this write was delayed stays expired.
-        let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.time_of_write()));
+        let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         if resolved.count == 0 {
             return Ok(false);

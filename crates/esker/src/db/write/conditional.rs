@@ -48,9 +48,7 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
     /// The decision about the value that the key has now. `None`: it is a large one that was not
     /// read before, and is not to be read here.
     fn look(&mut self, may_read: bool) -> Result<Option<bool>> {
-        if self.keyspace.ttl().is_enabled() {
-            self.now_ms = self.now_ms.max(self.inner.time_of_write());
-        }
+        self.now_ms = self.now_ms.max(self.inner.now_ms(self.keyspace));
         // Held until the value is loaded: it keeps the file of a large one.
         let loaded = self.keyspace.read_state.load();
         let read_state = self.keyspace.visible(&loaded, ReadPoint::newest(0))?;

@@ -15,7 +15,9 @@
 //!
 //! Where the newest entry of a key in memory decides, nothing else is looked up. An operand decides
 //! only if what it was written upon must still be there: otherwise it may be visible and yet stand
-//! for nothing (`has_base`), and what is merged onto it would be lost.
+//! for nothing (`has_base`), and what is merged onto it would be lost. And if a job may be giving
+//! back what the key holds, because it began before the clock stepped back, the operand is written
+//! together with a copy of that.
 //!
 //! The copy of a large value is another reference to it. Until it is in the memtable, nothing but
 //! the writer lock keeps the blob file: its remover searches for references with that lock held,
@@ -58,6 +60,8 @@ struct Chain {
     /// Below these operands of the batch is what the key held before, which is alive and was not
     /// read.
     is_unread: bool,
+    /// It is alive, and yet a job at work may be giving it back.
+    may_go: bool,
 }
 
 impl Chain {
@@ -70,7 +74,7 @@ impl Chain {
             Base::Value(value) => Some((Kind::Put, value.clone())),
             Base::Blob(reference) => Some((Kind::PutBlob, reference.clone())),
         };
-        Chain { base, operands, expiry_ms: lookup.expiry_ms, is_unread: false }
+        Chain { base, operands, expiry_ms: lookup.expiry_ms, ..Chain::default() }
     }
 
     /// What the operator makes of it, which may be nothing; `None` if it cannot tell. `large`: the
@@ -259,7 +263,7 @@ impl<'b> Resolver<'_, 'b> {
             self.write(&Operation { expiry_ms, ..*operation });
             if !self.is_last {
                 let operands = vec![operation.value.to_vec()];
-                self.known.insert(place, Chain { base: None, operands, expiry_ms, is_unread: true });
+                self.known.insert(place, Chain { operands, expiry_ms, is_unread: true, ..Chain::default() });
             }
             return Ok(());
         }
@@ -271,7 +275,7 @@ impl<'b> Resolver<'_, 'b> {
         let own = operation.expiry_ms;
         if self.is_live(keyspace, operation.key, &chain)? {
             let expiry_ms = if own == NEVER { chain.expiry_ms } else { own };
-            if extends(own, chain.expiry_ms) {
+            if chain.may_go || extends(own, chain.expiry_ms) {
                 self.copy(&mut chain, keyspace, operation.key, expiry_ms);
             }
             self.write(&Operation { expiry_ms, ..*operation });
@@ -317,12 +321,22 @@ impl<'b> Resolver<'_, 'b> {
             None if self.was_deleted(place) => return Ok(Chain::default()),
             None => (Vec::new(), None),
         };
+        // Before the read state: a job that has ended by then is in that.
+        let reclaimed_until_ms = self.reclaimed_until_ms();
         let read_state = keyspace.read_state.load();
         let sources = Sources::new(self.inner, keyspace, &read_state);
         let mut chain = Chain::of(&look_up(sources, &place.1, MAX_SEQUENCE, self.now_ms)?);
+        chain.may_go = !visible(chain.expiry_ms, reclaimed_until_ms);
         chain.operands.extend(operands);
         chain.expiry_ms = expiry_ms.unwrap_or(chain.expiry_ms);
         Ok(chain)
+    }
+
+    /// What jobs at work take for expired, if that is more than the clock does, which has stepped
+    /// back then.
+    fn reclaimed_until_ms(&self) -> u64 {
+        let snapshots = &self.inner.snapshots;
+        if self.now_ms < snapshots.given_back_until_ms() { snapshots.reclaimed_until_ms() } else { 0 }
     }
 
     /// Whether the key has a value.
@@ -373,7 +387,7 @@ impl<'b> Resolver<'_, 'b> {
         visible(expiry_ms, self.inner.snapshots.given_back_until_ms()) && keyspace.compaction.has_kept_base(sequence)
     }
 
-    /// Writes the chain again, with another expiry: as one value where it can be, because a reader
+    /// Writes the chain again, with this expiry: as one value where it can be, because a reader
     /// without a snapshot may come between the copies.
     fn copy(&mut self, chain: &mut Chain, keyspace: &KeyspaceInner, key: &[u8], expiry_ms: u64) {
         if !chain.operands.is_empty()
@@ -388,6 +402,7 @@ impl<'b> Resolver<'_, 'b> {
         for operand in &chain.operands {
             self.write(&copied(Kind::Merge, operand));
         }
+        chain.may_go = false;
     }
 }
 
