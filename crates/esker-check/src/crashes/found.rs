@@ -110,7 +110,7 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
     };
     let mut before = progress.clone();
     // A flush can be torn away, whose writes are flushed together with later ones then.
-    before.note_tables_rewritten();
+    before.note_table_order_unknown();
     let session = match Session::open(&Ground::new(examination.options, image.clone()), &mut before) {
         Ok(session) => session,
         Err(error) => return told(error),
@@ -184,6 +184,7 @@ fn check_other_clock(
     right.damaged = other.damaged;
     let session = Session::open(&ground, &mut right).map_err(|error| format!("the second opening: {error}"))?;
     let state = database_state(session.db(), &NAMES)?;
+    // Where it was repaired, the first opening did that: the order of tables is known to neither.
     progress.find(&state, loss.least(progress)).map_err(|what| format!("after the other clock: {what}"))?;
     // Whatever lives by the later of the two clocks was visible by both.
     let later = progress.now.max(other.now);
@@ -217,7 +218,7 @@ fn check_unfinished(image: &MemEnv, course: Course<'_>, progress: &Progress) -> 
         let options = Ground::new(course.options, image.kill()).options_at(progress.now).create_if_missing(false);
         let Ok(db) = Db::open(checkpoint_path(number), options).and_then(with_operators) else { continue };
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = progress.differs(progress.newest(), &state) {
+        if let Some(what) = progress.differs_after(progress.attempted(), &state) {
             return Err(format!("checkpoint {number} was not finished, and opens with another state: {what}"));
         }
     }

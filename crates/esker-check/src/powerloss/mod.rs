@@ -392,17 +392,22 @@ fn follow(db: &Db, options: &Options, state: &State) -> Checked<()> {
 
 /// A checkpoint that was reported as made opens and holds what the database held then.
 pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
-    let made = progress.checkpoints.iter().map(|(number, count)| (number, &progress.states[*count]));
-    let former = progress.former_checkpoints.iter().map(|(number, state)| (number, state));
-    for (&number, expected) in made.chain(former) {
+    let check = |number: usize, differs: &dyn Fn(&State) -> Option<String>| {
         let on_env = Ground::new(options, env.clone()).options_at(progress.now);
         let db = Db::open(checkpoint_path(number), on_env)
             .and_then(with_operators)
             .map_err(|error| format!("checkpoint {number}: {error}"))?;
-        let state = database_state(&db, &NAMES)?;
-        if let Some(what) = progress.differs(expected, &state) {
-            return Err(format!("checkpoint {number}: {what}"));
+        match differs(&database_state(&db, &NAMES)?) {
+            Some(what) => Err(format!("checkpoint {number}: {what}")),
+            None => Ok(()),
         }
+    };
+    for &(number, count) in &progress.checkpoints {
+        check(number, &|found| progress.differs_after(count, found))?;
+    }
+    // The commits that led to these are not known any more.
+    for (number, expected) in &progress.former_checkpoints {
+        check(*number, &|found| progress.differs(expected, found))?;
     }
     Ok(())
 }

@@ -158,7 +158,7 @@ impl Session {
             progress.damaged = false;
             progress.feed_is_known = false;
             progress.standing.note_repaired();
-            progress.note_tables_rewritten();
+            progress.note_table_order_unknown();
         }
         let db = with_operators(Db::open(MEMORY_PATH, options.clone())?)?;
         let (keyspaces, held, open) = Default::default();

@@ -1,0 +1,95 @@
+//! Whether what is said of images is right: what each may have, and what not.
+
+use super::*;
+use esker::CompactionStyle;
+use std::ops::Bound;
+
+fn put(key: &str) -> Write {
+    Write::new(2, key, Change::Put(b"value".to_vec()))
+}
+
+#[test]
+fn keys_that_no_state_holds_are_looked_up() {
+    let mut progress = Progress::default();
+    progress.attempt(&[put("gone at once"), Write::new(2, "gone at once", Change::Delete)], Durability::Async);
+    let before = progress.clone();
+    progress.attempt(&[put("refused")], Durability::Async);
+    progress.take_back(before);
+    progress.note_tried(&[put("rolled back")]);
+    let recovered = progress.recovered(&progress.supposed(0), State::new(), true);
+    progress.restart();
+    for (what, progress) in [("recovered", recovered), ("removed and made again", progress)] {
+        assert!(progress.states.iter().all(State::is_empty), "{what}");
+        for key in ["gone at once", "refused", "rolled back"] {
+            let place: Place = (2, key.as_bytes().to_vec());
+            assert!(progress.places().contains(&place), "{what}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_few_keys_that_no_write_touched_are_looked_up_in_each_keyspace() {
+    let mut progress = Progress::default();
+    for number in 0..MOST_KEYS {
+        progress.attempt(&[Write::new(2, usual_key(number), Change::Put(Vec::new()))], Durability::Async);
+        let strange: Vec<Place> =
+            progress.places().into_iter().filter(|place| !progress.tried.contains(place)).collect();
+        for keyspace in 0..NAMES.len() {
+            let count = strange.iter().filter(|place| place.0 == keyspace).count();
+            assert!((1..=4).contains(&count), "{count} in keyspace {keyspace}");
+        }
+        let tried = || progress.tried.iter().map(|(_, key)| key.as_slice());
+        let own = || strange.iter().filter(|place| place.0 == 2).map(|(_, key)| key.as_slice());
+        let is_longer = |key: &[u8]| tried().any(|tried| key.strip_suffix(&[0]) == Some(tried));
+        let is_shorter = |key: &[u8]| tried().any(|tried| tried.split_last().is_some_and(|(_, rest)| rest == key));
+        assert!(own().any(is_longer), "a zero byte behind a key");
+        assert!(own().any(is_shorter), "a key without its last byte");
+    }
+}
+
+/// If a close were taken for a flush, or a flush or another style not noted, this would fail.
+#[test]
+fn the_window_loses_first_what_was_flushed_first() {
+    let large = |key: &str| Write::new(WINDOW, key, Change::Put(vec![1; 1500]));
+    let with = |between: fn(&mut Progress)| {
+        let mut progress = Progress::default();
+        progress.attempt(&[large("older")], Durability::Sync);
+        between(&mut progress);
+        progress.attempt(&[large("newer")], Durability::Sync);
+        progress
+    };
+    let may_have = |progress: &Progress, left: &str| {
+        let mut state = progress.newest().clone();
+        state.retain(|(_, key), _| key == left.as_bytes());
+        progress.find(&state, progress.attempted()).is_ok()
+    };
+    let flushed = with(Progress::note_flushed);
+    assert!(may_have(&flushed, "newer") && !may_have(&flushed, "older"));
+    let recovered = flushed.recovered(&flushed.supposed(2), flushed.newest().clone(), true);
+    assert!(may_have(&recovered, "newer") && !may_have(&recovered, "older"));
+    let closed = with(Progress::note_closed);
+    assert!(may_have(&closed, "newer") && may_have(&closed, "older"), "both are in one memtable then");
+    let altered = with(|progress| {
+        progress.note_flushed();
+        let next = Setting { style: CompactionStyle::Leveled, ..progress.standing.present(WINDOW) };
+        drop(progress.attempt_alteration(WINDOW, next));
+        progress.note_flushed();
+    });
+    assert!(may_have(&altered, "newer") && may_have(&altered, "older"), "both can be in any table then");
+}
+
+#[test]
+fn writes_to_the_same_key_interfere_and_no_others_do() {
+    let mut progress = Progress::default();
+    let own = [put("a"), Write::delete_range(1, Bound::Unbounded, Bound::Unbounded)];
+    progress.attempt(&own, Durability::Async);
+    let since = progress.attempted();
+    progress.attempt(&[put("b"), Write::new(3, "a", Change::Delete)], Durability::Async);
+    assert_eq!(progress.interference(since, &own), Interference::None);
+    progress.attempt(&[Write::new(2, "a", Change::Expire)], Durability::Async);
+    assert_eq!(progress.interference(since, &own), Interference::Possible);
+    let here = progress.attempted();
+    progress.attempt(&[Write::new(1, "any", Change::Delete)], Durability::Async);
+    assert_eq!(progress.interference(here, &own), Interference::Certain, "within the range");
+    assert_eq!(progress.interference(progress.attempted(), &own), Interference::None, "nothing since");
+}
