@@ -8,7 +8,6 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Panics unless all threads end.
 fn join_all<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
@@ -76,8 +75,16 @@ fn a_close_ends_everything_that_waits() {
     let scratch = Scratch::new("close-beside-waiting");
     let db = Db::open(scratch.path(), Options::default().write_buffer_bytes(64 << 10)).unwrap();
     let k = keyspace(&db, "k");
-    let until_refused = |mut call: Box<dyn FnMut(u64) -> esker::Result<()> + Send>| {
-        std::thread::spawn(move || (0..).find_map(|n| call(n).err()))
+    // How often each thread has begun a call.
+    let calls: Vec<Arc<AtomicU64>> = (0..7).map(|_| Arc::default()).collect();
+    let mut uncounted = calls.iter().cloned();
+    let mut until_refused = |mut call: Box<dyn FnMut(u64) -> esker::Result<()> + Send>| {
+        let begun = uncounted.next().unwrap();
+        let mut counted = move |n| {
+            begun.store(n, Ordering::Relaxed);
+            call(n)
+        };
+        std::thread::spawn(move || (1..).find_map(|n| counted(n).err()))
     };
     let mut threads = Vec::new();
     for t in 0..3 {
@@ -86,12 +93,10 @@ fn a_close_ends_everything_that_waits() {
     }
     for call in [Db::flush, Db::compact, Db::wait_idle, Db::sync] {
         let db = db.clone();
-        threads.push(until_refused(Box::new(move |_| {
-            std::thread::sleep(Duration::from_millis(1));
-            call(&db)
-        })));
+        threads.push(until_refused(Box::new(move |_| call(&db))));
     }
-    std::thread::sleep(Duration::from_millis(300));
+    let begun = |thread: usize| calls[thread].load(Ordering::Relaxed);
+    wait_until("all are at work", || (0..3).all(|writer| begun(writer) > 1000) && (3..7).all(|other| begun(other) > 0));
     db.close().unwrap();
     for error in join_all(threads) {
         assert!(matches!(error, Some(Error::ReadOnly { .. })), "{error:?}");

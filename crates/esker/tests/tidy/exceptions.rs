@@ -86,7 +86,7 @@ pub const UNSAFE: [&str; 66] = [
 
 /// The only files with tests that sleep. None of these pauses decides whether the test passes on a
 /// slow machine.
-pub const SLEEPING_TESTS: [&str; 19] = [
+pub const SLEEPING_TESTS: [&str; 18] = [
     // Simulated time, which passes when nothing else can happen.
     "crates/esker-raft/src/tests/world.rs",
     // `wait_until`, and loops like it: looking again after a while.
@@ -101,7 +101,6 @@ pub const SLEEPING_TESTS: [&str; 19] = [
     "crates/esker/tests/memory_budget.rs",
     // Something happens in the middle of something else, as a rule; either order is right.
     "crates/esker-bench/tests/suite/children.rs",
-    "crates/esker/tests/history/closing.rs",
     // A writer that pauses now and then leaves others time: on a slow machine they take longer to
     // come to something, and are waited for.
     "crates/esker/tests/history/readers.rs",
