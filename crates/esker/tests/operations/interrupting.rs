@@ -5,6 +5,7 @@ use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use esker::{Error, Result};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ impl Env for Interrupting {
                 work();
                 let _ = done.send(());
             });
-            let _ = ended.recv_timeout(self.patience);
+            let ended = ended.recv_timeout(self.patience);
+            assert!(ended != Err(RecvTimeoutError::Disconnected), "the work has panicked");
         }
         self.inner.create(path)
     }

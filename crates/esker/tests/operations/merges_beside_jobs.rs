@@ -2,12 +2,14 @@
 
 use crate::callbacks::FOR_EVER;
 use crate::calling_env::Telling;
-use crate::common::{DIRECTORY, Machine, START_MS, at, text};
+use crate::common::{DIRECTORY, Machine, START_MS, at, text, wait_until};
 use crate::interrupting::Interrupting;
 use esker::merge::StringAppend;
-use esker::{CompactionStyle, Db, Expiry, Keyspace, KeyspaceOptions, Ttl, WriteOptions};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use esker::{CompactionStyle, Db, Expiry, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Ttl, WriteOptions};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 fn mortal() -> KeyspaceOptions {
@@ -40,39 +42,46 @@ fn merge_in_all_ways(db: &Db, log: &Keyspace) {
     assert_eq!(log.put_if_absent("fresh", "other").expect("put").as_deref(), Some(&b"one,two,three"[..]));
 }
 
+fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "table")
+}
+
 fn for_ten_seconds() -> WriteOptions {
     WriteOptions::new().ttl(Duration::from_secs(10))
 }
 
-/// Seen: the merges were acknowledged and lost. Trigger: a clock that stepped back while a
+/// Seen: the merges were acknowledged and lost. Trigger: a clock that stepped back while a flush or
 /// compaction was giving back what had expired before. Here they keep what they met.
 #[test]
 fn a_value_that_a_job_gives_back_is_kept_by_a_merge_into_it_once_the_clock_has_stepped_back() {
-    let machine = Machine::new();
-    let is_table = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "table");
-    let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
-    let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
-    let log = db.keyspace("log", mortal()).expect("keyspace");
-    for way in WAYS.into_iter().chain(["untouched"]) {
-        log.put_with(way, "one", &for_ten_seconds()).expect("put");
-    }
-    log.put("z", "ballast").expect("put");
-    db.compact().expect("compact");
-    machine.pass(Duration::from_secs(10));
-    let (clock, its_db, its_log) = (Arc::clone(&machine.clock), db.clone(), log.clone());
-    interrupting.interrupt_with(move || {
-        clock.set(START_MS);
-        merge_in_all_ways(&its_db, &its_log);
-    });
-    db.compact().expect("compact");
-    assert!(interrupting.has_interrupted());
-    for _ in 0..2 {
-        assert_eq!(text(&log, "untouched"), None, "it was given back");
-        for way in WAYS {
-            assert_eq!(text(&log, way).as_deref(), Some("one,two,three"), "{way}");
-            assert_eq!(log.expires_at(way).expect("get"), Some(Expiry::At(at(10))), "{way}");
+    for is_compaction in [false, true] {
+        let machine = Machine::new();
+        let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
+        let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
+        let log = db.keyspace("log", mortal()).expect("keyspace");
+        for way in WAYS.into_iter().chain(["untouched"]) {
+            log.put_with(way, "one", &for_ten_seconds()).expect("put");
         }
-        db.compact().expect("compact");
+        log.put("z", "ballast").expect("put");
+        if is_compaction {
+            db.compact().expect("compact");
+        }
+        machine.pass(Duration::from_secs(10));
+        let (clock, its_db, its_log) = (Arc::clone(&machine.clock), db.clone(), log.clone());
+        interrupting.interrupt_with(move || {
+            clock.set(START_MS);
+            merge_in_all_ways(&its_db, &its_log);
+        });
+        if is_compaction { db.compact() } else { db.flush() }.expect("the job");
+        assert!(interrupting.has_interrupted());
+        for _ in 0..2 {
+            assert_eq!(text(&log, "untouched"), None, "it was given back");
+            for way in WAYS {
+                assert_eq!(text(&log, way).as_deref(), Some("one,two,three"), "{way}");
+                assert_eq!(log.expires_at(way).expect("get"), Some(Expiry::At(at(10))), "{way}");
+            }
+            db.compact().expect("compact");
+        }
     }
 }
 
@@ -80,12 +89,13 @@ fn a_value_that_a_job_gives_back_is_kept_by_a_merge_into_it_once_the_clock_has_s
 #[test]
 fn only_what_a_job_at_work_may_give_back_is_copied() {
     let machine = Machine::new();
-    let is_table = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "table");
     let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
     let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
     let log = db.keyspace("log", mortal()).expect("keyspace");
     log.put_with("going", "one", &for_ten_seconds()).expect("put");
     log.put_until("staying", "one", at(11)).expect("put");
+    // Operands are not combined with it in memory.
+    log.put_with("long", "1".repeat(2 << 10), &for_ten_seconds()).expect("put");
     log.put("z", "ballast").expect("put");
     db.compact().expect("compact");
     machine.pass(Duration::from_secs(10));
@@ -106,16 +116,84 @@ fn only_what_a_job_at_work_may_give_back_is_copied() {
             3,
             "it is copied once"
         );
+        let counts = ["2", "3", "4"].map(|one| writes(&its_db, &mut || its_log.merge("long", one).expect("merge")));
+        assert_eq!(counts, [2, 1, 1], "what was copied is in memory, where no job takes it");
     });
     db.compact().expect("compact");
     assert!(interrupting.has_interrupted());
     assert_eq!(text(&log, "going").as_deref(), Some("one,two,three"));
     assert_eq!(text(&log, "staying").as_deref(), Some("one,two"));
+    assert_eq!(text(&log, "long"), Some("1".repeat(2 << 10) + ",2,3,4"));
     // No job is at work any more: what is there stays there.
     log.put_until("later", "one", at(9)).expect("put");
     db.flush().expect("flush");
     assert_eq!(writes(&db, &mut || log.merge("later", "two").expect("merge")), 1);
     assert_eq!(text(&log, "later").as_deref(), Some("one,two"));
+}
+
+/// Appends, and does something in the second call.
+struct Meanwhile {
+    append: StringAppend,
+    calls: AtomicUsize,
+    work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl MergeOperator for Meanwhile {
+    fn name(&self) -> &str {
+        "meanwhile"
+    }
+    fn full_merge(&self, key: &[u8], old: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == 1 {
+            let work = self.work.lock().unwrap().take().expect("there is something to do");
+            // Another thread: an operator must not use the database.
+            std::thread::spawn(work).join().expect("done");
+        }
+        self.append.full_merge(key, old, operands)
+    }
+    fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        self.append.partial_merge(key, older, newer)
+    }
+    fn may_delete(&self) -> bool {
+        false
+    }
+}
+
+/// Seen: it answered with a value that the key never had from then on. Trigger: a job that gave
+/// back what the answer was made of, as expired by a clock that had stepped back since.
+#[test]
+fn a_merge_answers_what_it_writes_though_a_job_ends_in_between() {
+    let machine = Machine::new();
+    let interrupting = Interrupting::new(&machine.env, is_table, FOR_EVER);
+    let db = Db::open(DIRECTORY, machine.options().env(Arc::new(interrupting.clone()))).expect("open");
+    let (go_on, may_go_on) = channel();
+    let (began, has_begun) = channel();
+    let log = Arc::new(OnceLock::<Keyspace>::new());
+    let its_log = Arc::clone(&log);
+    let work = move || {
+        go_on.send(()).expect("the job waits");
+        let log = its_log.get().expect("it is open");
+        wait_until("the job has given the value back", || text(log, "k").is_none());
+    };
+    let append = StringAppend::new(",");
+    let operator = Meanwhile { append, calls: AtomicUsize::new(0), work: Mutex::new(Some(Box::new(work))) };
+    let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }).merge_operator(operator);
+    let log = log.get_or_init(|| db.keyspace("log", options).expect("keyspace"));
+    log.put_with("k", "one", &for_ten_seconds()).expect("put");
+    log.put("z", "ballast").expect("put");
+    db.compact().expect("compact");
+    machine.pass(Duration::from_secs(10));
+    let clock = Arc::clone(&machine.clock);
+    interrupting.interrupt_with(move || {
+        clock.set(START_MS);
+        began.send(()).expect("somebody waits");
+        may_go_on.recv_timeout(FOR_EVER).expect("the merge is under way");
+    });
+    let compacted = db.clone();
+    let job = std::thread::spawn(move || compacted.compact().expect("compact"));
+    has_begun.recv_timeout(FOR_EVER).expect("the job begins");
+    let answered = log.merge_and_get("k", "two").expect("merge");
+    job.join().expect("compacted");
+    assert_eq!((text(log, "k").as_deref(), answered.as_deref()), (Some("two"), Some(&b"two"[..])));
 }
 
 /// The merge during the drop goes with the value that it met; the next one starts from nothing.

@@ -59,7 +59,8 @@ pub struct SnapshotList {
     /// the interpreter.
     list: Mutex<List>,
     newest: AtomicU64,
-    /// The latest bound of any job so far, also of those that have ended.
+    /// The latest bound of any job so far, also of those that have ended; the greatest number while
+    /// one reads the clock.
     given_back_until_ms: AtomicU64,
     /// What snapshots of a follower hold.
     pinned: Mutex<Vec<Weak<Pins>>>,
@@ -86,6 +87,26 @@ impl Drop for Readers {
                 list.reclaimed_until_ms = 0;
             }
         }
+    }
+}
+
+/// While a job reads the clock: a write that reads an earlier time meanwhile is behind a bound that
+/// is not known yet, and has to wait for it. Ends also if the clock, which may be the user's,
+/// panics.
+struct UnknownBound<'a> {
+    latest_ms: &'a AtomicU64,
+    known_ms: u64,
+}
+
+impl UnknownBound<'_> {
+    fn begin(latest_ms: &AtomicU64) -> UnknownBound<'_> {
+        UnknownBound { latest_ms, known_ms: latest_ms.swap(u64::MAX, Ordering::SeqCst) }
+    }
+}
+
+impl Drop for UnknownBound<'_> {
+    fn drop(&mut self) {
+        self.latest_ms.store(self.known_ms, Ordering::Release);
     }
 }
 
@@ -158,16 +179,14 @@ impl SnapshotList {
     pub fn readers(self: &Arc<SnapshotList>, clock: Option<&dyn Clock>) -> Readers {
         let Some(clock) = clock else { return Readers { sequences: self.all(), expired_until_ms: 0, list: None } };
         let _reading = self.reading_clock.lock();
-        // A write that reads an earlier time meanwhile is behind a bound that is not known yet, and
-        // has to wait for it.
-        let given_back_until_ms = self.given_back_until_ms.swap(u64::MAX, Ordering::SeqCst);
+        let mut latest = UnknownBound::begin(&self.given_back_until_ms);
         let now_ms = clock.now_ms();
         let mut list = self.list.lock();
         let sequences = list.sequences();
         let oldest = list.live.iter().map(|live| live.now_ms).min().unwrap_or(u64::MAX);
         let expired_until_ms = now_ms.min(oldest);
         list.reclaimed_until_ms = list.reclaimed_until_ms.max(expired_until_ms);
-        self.given_back_until_ms.store(given_back_until_ms.max(expired_until_ms), Ordering::Release);
+        latest.known_ms = latest.known_ms.max(expired_until_ms);
         list.jobs += 1;
         Readers { sequences, expired_until_ms, list: Some(Arc::clone(self)) }
     }
@@ -296,5 +315,35 @@ mod tests {
         assert_eq!(list.given_back_until_ms(), 50, "what is gone stays gone, though the job has ended");
         assert_eq!(list.all(), [2]);
         drop(timeless);
+    }
+
+    /// A clock that looks at what jobs give back, and may panic.
+    #[derive(Debug)]
+    struct Looking(Arc<SnapshotList>, AtomicU64);
+
+    impl Clock for Looking {
+        fn now_ms(&self) -> u64 {
+            assert_eq!(self.0.given_back_until_ms(), u64::MAX, "no bound is known yet");
+            assert_ne!(self.1.load(Ordering::Relaxed), 0, "as planned");
+            self.1.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn while_a_job_reads_the_clock_all_times_are_behind_its_bound() {
+        let list = Arc::new(SnapshotList::default());
+        let clock = Looking(Arc::clone(&list), AtomicU64::new(20));
+        let first = list.readers(Some(&clock));
+        assert_eq!((list.given_back_until_ms(), list.reclaimed_until_ms()), (20, 20));
+        clock.1.store(10, Ordering::Relaxed);
+        let second = list.readers(Some(&clock));
+        drop(first);
+        assert_eq!((list.given_back_until_ms(), list.reclaimed_until_ms()), (20, 20));
+        drop(second);
+        assert_eq!((list.given_back_until_ms(), list.reclaimed_until_ms()), (20, 0));
+        clock.1.store(0, Ordering::Relaxed);
+        let panicking = Arc::clone(&list);
+        std::thread::spawn(move || panicking.readers(Some(&clock)).expired_until_ms).join().unwrap_err();
+        assert_eq!((list.given_back_until_ms(), list.reclaimed_until_ms()), (20, 0));
     }
 }

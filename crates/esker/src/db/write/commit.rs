@@ -67,6 +67,12 @@ pub trait Precondition {
     #[inline]
     fn applied(&mut self) {}
 
+    /// Called under the lock, once it is decided what merges meet: whether that is what it has
+    /// looked at.
+    fn still_holds(&self) -> bool {
+        true
+    }
+
     /// The time as of which it holds, if it looked at the clock.
     fn now_ms(&self) -> Option<u64> {
         None
@@ -149,6 +155,9 @@ pub fn commit_merges_if(
         // What a reader has seen expired while this write was delayed stays expired.
         let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
+        if !precondition.still_holds() {
+            continue;
+        }
         if resolved.count == 0 {
             return Ok(false);
         }

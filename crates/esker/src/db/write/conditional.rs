@@ -20,6 +20,8 @@ use crate::db::state::snapshots::ReadPoint;
 use crate::db::write::commit::{Precondition, Verdict};
 use crate::db::write::in_place_write::Barrier;
 use crate::error::Result;
+use crate::version::runs::Version;
+use std::sync::Arc;
 
 /// Lookups without the lock before a large value is read under it.
 const MOST_ROUNDS: usize = 4;
@@ -35,6 +37,9 @@ pub struct OnValue<'a, F> {
     /// What was seen expired stays expired, if the clock steps back meanwhile.
     now_ms: u64,
     rounds: usize,
+    /// The tables that were searched last, where entries expire: a job may give back what was found
+    /// in them, if the clock has stepped back.
+    version: Option<Arc<Version>>,
     /// The large value that was read last, and its reference.
     blob: Option<(Slice, Slice)>,
     barrier: Option<Barrier<'a>>,
@@ -42,7 +47,7 @@ pub struct OnValue<'a, F> {
 
 impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
     pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, key: &'a [u8], decide: F) -> OnValue<'a, F> {
-        OnValue { inner, keyspace, key, decide, now_ms: 0, rounds: 0, blob: None, barrier: None }
+        OnValue { inner, keyspace, key, decide, now_ms: 0, rounds: 0, version: None, blob: None, barrier: None }
     }
 
     /// The decision about the value that the key has now. `None`: it is a large one that was not
@@ -52,6 +57,7 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
         // Held until the value is loaded: it keeps the file of a large one.
         let loaded = self.keyspace.read_state.load();
         let read_state = self.keyspace.visible(&loaded, ReadPoint::newest(0))?;
+        self.version = self.keyspace.ttl().is_enabled().then(|| Arc::clone(&read_state.version));
         let sources = Sources::new(self.inner, self.keyspace, read_state);
         let mut lookup = look_up(sources, self.key, MAX_SEQUENCE, self.now_ms)?;
         if !self.load_blob(&mut lookup, may_read)? {
@@ -104,6 +110,11 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
 
     fn applied(&mut self) {
         self.barrier = None;
+    }
+
+    fn still_holds(&self) -> bool {
+        let is_same = |version| Arc::ptr_eq(version, &self.keyspace.read_state.load().version);
+        self.version.as_ref().is_none_or(is_same)
     }
 
     fn now_ms(&self) -> Option<u64> {

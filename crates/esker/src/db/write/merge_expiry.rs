@@ -38,6 +38,7 @@ use crate::db::write::batch_size::{
     ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
 };
 use crate::error::{Error, Result, escape_key};
+use crate::memtable::Memtable;
 use crate::merge_operator::contained;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -326,7 +327,7 @@ impl<'b> Resolver<'_, 'b> {
         let read_state = keyspace.read_state.load();
         let sources = Sources::new(self.inner, keyspace, &read_state);
         let mut chain = Chain::of(&look_up(sources, &place.1, MAX_SEQUENCE, self.now_ms)?);
-        chain.may_go = !visible(chain.expiry_ms, reclaimed_until_ms);
+        chain.may_go = !visible(chain.expiry_ms, reclaimed_until_ms) && !has_base_in(&read_state.active, &place.1);
         chain.operands.extend(operands);
         chain.expiry_ms = expiry_ms.unwrap_or(chain.expiry_ms);
         Ok(chain)
@@ -404,6 +405,16 @@ impl<'b> Resolver<'_, 'b> {
         }
         chain.may_go = false;
     }
+}
+
+/// Whether the memtable has the newest base of the key, which then no job at work reads.
+fn has_base_in(active: &Memtable, key: &[u8]) -> bool {
+    let mut has_base = false;
+    let _ = active.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
+        has_base = matches!(entry.kind, Kind::Put | Kind::PutBlob | Kind::MergeFirst);
+        if entry.kind == Kind::Merge { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    has_base && !active.has_range_tombstones()
 }
 
 /// Whether an operand with an expiry of its own makes a value live longer.
