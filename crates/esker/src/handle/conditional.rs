@@ -22,7 +22,7 @@ impl Keyspace {
         options: &WriteOptions,
         decide: impl FnMut(Option<Slice>) -> Result<bool>,
     ) -> Result<bool> {
-        let mut condition = OnValue::new(&self.shared.inner, &self.inner, key, decide);
+        let mut condition = OnValue::new(&self.shared.inner, &self.inner, (kind, key), decide);
         let life = life_of(options.ttl)?;
         let write = || self.write_if(kind, key, value, life, options, &mut condition);
         let is_written = self.shared.inner.timed(Timed::Conditional, write)?;

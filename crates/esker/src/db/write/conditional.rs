@@ -11,7 +11,7 @@
 //! Values that threads change in place, without the lock, are kept from changing by a barrier
 //! (`in_place_write.rs`) from before the second lookup until the write is applied.
 
-use crate::base::key::MAX_SEQUENCE;
+use crate::base::key::{Kind, MAX_SEQUENCE};
 use crate::base::slice::Slice;
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, look_up, value_of};
@@ -21,7 +21,7 @@ use crate::db::write::commit::{Precondition, Verdict};
 use crate::db::write::in_place_write::Barrier;
 use crate::error::Result;
 use crate::version::runs::Version;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Lookups without the lock before a large value is read under it.
 const MOST_ROUNDS: usize = 4;
@@ -37,17 +37,40 @@ pub struct OnValue<'a, F> {
     /// What was seen expired stays expired, if the clock steps back meanwhile.
     now_ms: u64,
     rounds: usize,
-    /// The tables that were searched last, where entries expire: a job may give back what was found
-    /// in them, if the clock has stepped back.
-    version: Option<Arc<Version>>,
+    /// Whether it merges into what it finds.
+    merges: bool,
+    /// Where a merge meets entries that expire, the tables from before the last lookup: a job may
+    /// give back what was found, if the clock has stepped back. Weak: it must not keep their files.
+    searched: Option<Weak<Version>>,
     /// The large value that was read last, and its reference.
     blob: Option<(Slice, Slice)>,
     barrier: Option<Barrier<'a>>,
 }
 
 impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
-    pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, key: &'a [u8], decide: F) -> OnValue<'a, F> {
-        OnValue { inner, keyspace, key, decide, now_ms: 0, rounds: 0, version: None, blob: None, barrier: None }
+    pub fn new(
+        inner: &'a Inner,
+        keyspace: &'a KeyspaceInner,
+        (kind, key): (Kind, &'a [u8]),
+        decide: F,
+    ) -> OnValue<'a, F> {
+        let merges = kind == Kind::Merge;
+        OnValue {
+            inner,
+            keyspace,
+            key,
+            decide,
+            now_ms: 0,
+            rounds: 0,
+            merges,
+            searched: None,
+            blob: None,
+            barrier: None,
+        }
+    }
+
+    fn present_version(&self) -> Weak<Version> {
+        Arc::downgrade(&self.keyspace.read_state.load().version)
     }
 
     /// The decision about the value that the key has now. `None`: it is a large one that was not
@@ -57,7 +80,6 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
         // Held until the value is loaded: it keeps the file of a large one.
         let loaded = self.keyspace.read_state.load();
         let read_state = self.keyspace.visible(&loaded, ReadPoint::newest(0))?;
-        self.version = self.keyspace.ttl().is_enabled().then(|| Arc::clone(&read_state.version));
         let sources = Sources::new(self.inner, self.keyspace, read_state);
         let mut lookup = look_up(sources, self.key, MAX_SEQUENCE, self.now_ms)?;
         if !self.load_blob(&mut lookup, may_read)? {
@@ -101,6 +123,7 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
         if self.keyspace.adds_in_place() || self.keyspace.puts_in_place() {
             self.barrier = Some(Barrier::raise(self.inner));
         }
+        self.searched = (self.merges && self.keyspace.ttl().is_enabled()).then(|| self.present_version());
         Ok(match self.look(self.rounds >= MOST_ROUNDS)? {
             Some(true) => Verdict::Holds,
             Some(false) => Verdict::Declined,
@@ -113,8 +136,7 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
     }
 
     fn still_holds(&self) -> bool {
-        let is_same = |version| Arc::ptr_eq(version, &self.keyspace.read_state.load().version);
-        self.version.as_ref().is_none_or(is_same)
+        self.searched.as_ref().is_none_or(|searched| searched.ptr_eq(&self.present_version()))
     }
 
     fn now_ms(&self) -> Option<u64> {

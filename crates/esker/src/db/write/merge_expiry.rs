@@ -407,14 +407,15 @@ impl<'b> Resolver<'_, 'b> {
     }
 }
 
-/// Whether the memtable has the newest base of the key, which then no job at work reads.
+/// Whether the memtable has the newest base of a key that has a value: then no job at work reads
+/// it. Range tombstones do not matter, as they would have hidden the value.
 fn has_base_in(active: &Memtable, key: &[u8]) -> bool {
     let mut has_base = false;
     let _ = active.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
         has_base = matches!(entry.kind, Kind::Put | Kind::PutBlob | Kind::MergeFirst);
         if entry.kind == Kind::Merge { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    has_base && !active.has_range_tombstones()
+    has_base
 }
 
 /// Whether an operand with an expiry of its own makes a value live longer.
