@@ -339,8 +339,8 @@ impl Progress {
         if self.damaged {
             return None;
         }
-        let commits: Vec<&[Write]> = self.commits.iter().map(|commit| &commit.writes[..]).collect();
-        self.tables.lost_too_early((&commits[..], count), &self.states[count], found)
+        let commits: Vec<&[Write]> = self.commits[..count].iter().map(|commit| &commit.writes[..]).collect();
+        self.tables.lost_too_early(&commits, &self.states[count], found)
     }
 
     /// What a reader finds and must not after so many commits, in words: also what is there of the

@@ -62,15 +62,11 @@ impl Tables {
         Tables { flushes: flushes.collect(), are_in_order: self.are_in_order }
     }
 
-    /// An entry of what is expected that was not found, and cannot have been dropped. `commits` are
-    /// all that there were, of which the first `count` have led to what is expected.
-    pub fn lost_too_early<'s>(
-        &self,
-        (commits, count): (&[&[Write]], usize),
-        expected: &'s State,
-        found: &State,
-    ) -> Option<&'s Place> {
-        let written = |place: &Place| last_write(&commits[..count], place);
+    /// An entry of what is expected that was not found, and cannot have been dropped. `commits`
+    /// have led to what is expected. A later one that was lost made nothing go: the manifest has
+    /// its tables before it says so.
+    pub fn lost_too_early<'s>(&self, commits: &[&[Write]], expected: &'s State, found: &State) -> Option<&'s Place> {
+        let written = |place: &Place| last_write(commits, place);
         let missing = own(expected).filter(|place| !found.contains_key(*place));
         let (newest, place) = missing.map(|place| (written(place), place)).max()?;
         let flush = self.flushes.iter().copied().rfind(|&flush| flush < newest)?;
@@ -131,7 +127,7 @@ mod tests {
             let held = |key: &[u8]| ((WINDOW, key.to_vec()), Held::value(Vec::new(), NEVER));
             let expected: State = self.commits.iter().map(|writes| held(&writes[0].key)).collect();
             let found: State = left.iter().map(|key| held(key.as_bytes())).collect();
-            self.tables.lost_too_early((&commits[..], commits.len()), &expected, &found).is_none()
+            self.tables.lost_too_early(&commits, &expected, &found).is_none()
         }
     }
 

@@ -93,3 +93,14 @@ fn writes_to_the_same_key_interfere_and_no_others_do() {
     assert_eq!(progress.interference(here, &own), Interference::Certain, "within the range");
     assert_eq!(progress.interference(progress.attempted(), &own), Interference::None, "nothing since");
 }
+
+/// If a lost commit were counted, what was lost with it would be taken for dropped because of it.
+#[test]
+fn nothing_of_the_window_goes_because_of_a_commit_that_was_lost() {
+    let mut progress = Progress::default();
+    let write = |bytes: usize, key: &str| Write::new(WINDOW, key, Change::Put(vec![1; bytes]));
+    progress.attempt(&[write(0, "small")], Durability::Async);
+    progress.attempt(&[write(1800, "large"), put("elsewhere")], Durability::Async);
+    let recovered = progress.find(&State::new(), 0).expect("nothing was durable");
+    assert_eq!(recovered, 0);
+}
