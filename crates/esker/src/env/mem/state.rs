@@ -521,7 +521,8 @@ impl Shared {
         change: &Change,
     ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock();
-        let dies = state.power_loss_at.is_some_and(|at| state.mutations >= at);
+        let is_dead = self.dead.load(Ordering::Acquire);
+        let dies = !is_dead && state.power_loss_at.is_some_and(|at| state.mutations >= at);
         if let Some(seed) = state.torn_call.take_if(|_| dies) {
             let mut data = inode.data.lock();
             change.parts(seed).into_iter().for_each(|part| data.change(part));

@@ -465,6 +465,19 @@ fn a_dying_store_has_put_some_of_its_words() {
     );
 }
 
+/// Seen: where the call that died was no store, a later one of the dead process changed the file.
+#[test]
+fn behind_a_death_in_another_call_no_store_has_put_anything() {
+    for seed in 0..50 {
+        let env = MemEnv::new();
+        env.crash_inside(1, seed);
+        let log = env.open_log(path("log"), Some(4096), true).unwrap();
+        assert!(log.sync().is_err() && env.is_dead());
+        assert!(log.store(0, &[1; 32]).is_err());
+        assert_eq!(env.kill().file_bytes(path("log")).unwrap(), vec![0; 4096], "seed {seed}");
+    }
+}
+
 #[test]
 fn a_failed_sync_may_have_written_some_pages() {
     let mut seen = BTreeSet::new();
