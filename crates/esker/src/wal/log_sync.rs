@@ -7,7 +7,7 @@ use super::archive::Archive;
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, record_bytes};
 use super::prefault;
 use super::reserve::Reserve;
-use super::segment::{FreeFile, Plan, Position, Retired, Segment, SegmentMaker};
+use super::segment::{FreeFile, Plan, Position, Retired, Segment, SegmentMaker, Space};
 use crate::base::key::Sequence;
 use crate::base::stall_stats::StallStats;
 use crate::base::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
@@ -389,6 +389,7 @@ impl LogSync {
 
     /// Releases the segments before `floor`, which a durable manifest must name. Up to `keep` files
     /// stay for reuse; the paths of the others, no longer known here, are returned for removal.
+    /// Those that were found at the start do not stay ([`Space::Found`]).
     pub fn release(&self, floor: u64, keep: usize) -> Vec<PathBuf> {
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|r| r.segment.number < floor) {
@@ -398,10 +399,11 @@ impl LogSync {
         }
         let mut leaving = std::mem::take(&mut state.leaving);
         state.leaving = leaving.split_off(leaving.partition_point(|segment| segment.number < floor));
+        let mut gone: Vec<FreeFile> = state.free.extract_if(.., |free| free.space == Space::Found).collect();
         // The largest are the most useful.
         state.free.sort_by_key(|free| std::cmp::Reverse(free.file.len()));
         let keep = keep.min(state.free.len());
-        let gone = state.free.split_off(keep);
+        gone.extend(state.free.split_off(keep));
         // Before the files are: taking a mapping down takes a while.
         drop(state);
         leaving.iter().for_each(|segment| segment.file.release_memory(0, u64::MAX));
@@ -487,7 +489,8 @@ impl State {
         let new_bytes = self.next_file_bytes.max(least);
         // A file much smaller than the next new one would only make the log roll more often.
         let enough = least.max(new_bytes.min(largest) / GROWTH);
-        let free = self.free.iter().position(|free| free.file.len() >= enough).map(|at| self.free.swap_remove(at));
+        let fits = |free: &FreeFile| free.space > Space::Found && free.file.len() >= enough;
+        let free = self.free.iter().position(fits).map(|at| self.free.swap_remove(at));
         if free.is_none() {
             self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(largest);
         }

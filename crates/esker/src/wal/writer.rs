@@ -43,7 +43,7 @@ pub struct LogWriter {
 #[derive(Debug, Default)]
 pub struct Inherited {
     pub retired: Vec<Retired>,
-    /// Not to be written before the new segment's link is on the device: until then a recovery may
+    /// Not to be removed before the new segment's link is on the device: until then a recovery may
     /// still follow links through them.
     pub free: Vec<FreeFile>,
     /// The highest segment number ever seen, in a header or in a file's name; 0 for a new database.
@@ -96,7 +96,7 @@ impl LogWriter {
         for old in retired.iter().filter(|old| closed.is_some_and(|last| old.segment.number <= last)) {
             old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // Always in a new file: see `Inherited::free`.
+        // Always in a new file: see `Inherited::free` and `Space::Found`.
         let number = highest_number + 1;
         let plan = |new_bytes| {
             let least_bytes = LINK_END;

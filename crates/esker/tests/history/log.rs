@@ -3,8 +3,10 @@
 use crate::common::{Scratch, keyspace, simulated, synced, unlogged};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
-use esker::{Compression, Db, Error, Options};
+use esker::{Compression, Db, Error, KeyspaceOptions, Options};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -214,6 +216,46 @@ fn a_batch_on_two_keyspaces_is_whole_wherever_the_process_dies() {
             break;
         }
     }
+}
+
+/// Seen: a database that had been closed did not open after a power loss. Trigger: a sync of the
+/// directory fails that should make the name of a log segment durable, the process dies, and the
+/// next one takes the file for another segment. Cost: the file was synced and had no name, and the
+/// log ended before it.
+#[test]
+fn the_name_of_a_log_file_that_was_found_is_not_relied_upon() {
+    let options = |env: &MemEnv| simulated(env.clone()).wal_segment_bytes(4096).background_threads(0);
+    let fill = |db: &Db| -> esker::Result<()> {
+        let k = db.keyspace("k", KeyspaceOptions::default())?;
+        (0..8).try_for_each(|n| k.put_with(format!("{n}"), vec![n; 1500], &synced()))
+    };
+    let segments = |env: &MemEnv| {
+        let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "wal");
+        env.files().into_iter().filter(is_segment).collect::<BTreeSet<_>>()
+    };
+    let (mut failed, mut found) = (0, 0);
+    for syncs in 0..12 {
+        for calls in 0..24 {
+            let first = MemEnv::default();
+            let db = Db::open("/db", options(&first)).unwrap();
+            first.fail_sync_dir(syncs, SyncFailure::DropPending);
+            first.crash_after(first.mutations() + calls);
+            failed += usize::from(fill(&db).is_err());
+            let second = first.kill();
+            let left = segments(&second);
+            let db = Db::open("/db", options(&second)).unwrap();
+            fill(&db).unwrap();
+            drop(db);
+            found += left.difference(&segments(&second)).count();
+            let third = second.crash(&CrashMode::LoseAll, 0);
+            let db = Db::open("/db", options(&third)).unwrap_or_else(|error| panic!("{syncs}, {calls}: {error}"));
+            let k = keyspace(&db, "k");
+            (0..8).for_each(|n| {
+                assert_eq!(k.get(format!("{n}")).unwrap().unwrap()[..], vec![n; 1500], "{syncs}, {calls}")
+            });
+        }
+    }
+    assert!(failed > 50 && found > 50, "{failed} failed, {found} files that were found are gone");
 }
 
 /// A database whose first large value is in the log, not synced, in a blob file whose name is not
