@@ -441,7 +441,7 @@ impl ChangeReader {
 
     fn read_on(&mut self, inner: &Inner) -> Result<()> {
         for _ in 0..ATTEMPTS {
-            let bound = inner.lock_writer().last_sequence;
+            let (bound, end) = written(inner);
             if self.next > bound {
                 return Ok(());
             }
@@ -450,7 +450,7 @@ impl ChangeReader {
                 return Err(Error::Gone { oldest: listed.changes_from });
             }
             let was_there = self.tail.is_some();
-            match self.read_up_to(inner, bound, &listed) {
+            match self.read_up_to(inner, (bound, end), &listed) {
                 Ok(true) => return Ok(()),
                 // The segment was released, or the writer has begun anew.
                 Ok(false) => self.tail = None,
@@ -470,9 +470,9 @@ impl ChangeReader {
         Err(Listed::read(inner)?.reason(self.next, Error::corruption(&inner.directory, 0, what)))
     }
 
-    /// Reads changes up to `bound`, or as many as are read ahead. False if the log does not go on
-    /// where it was read.
-    fn read_up_to(&mut self, inner: &Inner, bound: Sequence, listed: &Listed) -> Result<bool> {
+    /// Reads changes up to `bound`, which the log has before `end`, or as many as are read ahead.
+    /// False if the log does not go on where it was read.
+    fn read_up_to(&mut self, inner: &Inner, (bound, end): (Sequence, Position), listed: &Listed) -> Result<bool> {
         let ChangeReader { next, only_durable, ready, maker, tail, values } = self;
         if tail.is_none() {
             *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next))?;
@@ -481,7 +481,7 @@ impl ChangeReader {
         // Nothing up to the bound is in a later segment.
         let newest = inner.log.as_ref().map(|log| log.active_segment());
         let (mut stop, mut bytes) = (None, 0);
-        let end = tail.read(newest, &mut |record, position| {
+        let read = tail.read(newest, &mut |record, position| {
             let operations = decode(&record)?;
             let last = record.sequence + operations.len() as u64 - 1;
             if last < *next {
@@ -506,8 +506,11 @@ impl ChangeReader {
             *next = last + 1;
             Ok(Taken::Yes)
         })?;
-        match (end, stop) {
+        match (read, stop) {
             (End::Lost, _) => return Ok(false),
+            // What is missing up to the bound is in no log only if all of the log was read. A
+            // follower may know of writes by the manifest alone, and stand before the damage.
+            (_, None) if tail.position() < end.max(listed.durable) => return Err(tail.damage()),
             (_, Some(Stop::Full)) => {}
             // What the manifest lists before it is durable.
             (_, Some(Stop::Volatile(first))) => pass_unlogged(listed, next, first, ready)?,
@@ -516,6 +519,12 @@ impl ChangeReader {
         }
         Ok(true)
     }
+}
+
+/// The last write, and the end of the log that has those up to it.
+fn written(inner: &Inner) -> (Sequence, Position) {
+    let writer = inner.lock_writer();
+    (writer.last_sequence, inner.log.as_ref().map_or(writer.read_to, |log| log.end()))
 }
 
 /// Goes on to the write `to`, past changes of whole keyspaces and writes that are in no log.
@@ -527,6 +536,8 @@ fn pass_unlogged(listed: &Listed, next: &mut Sequence, to: Sequence, ready: &mut
             UnloggedChange::Alter { keyspace, before } => (*keyspace, listed.alteration(sequence, *keyspace, before)),
         };
         ready.push_back(ChangeBatch { changes: vec![listed.change(sequence, id, operation)?] });
+        // Also where the one behind it fails: none is told twice.
+        *next = sequence + 1;
     }
     *next = to.max(*next);
     Ok(())
@@ -539,7 +550,8 @@ fn bound_bytes(bound: &Bound<Slice>) -> usize {
     }
 }
 
-/// The changes in a record, from the write `from` on.
+/// The changes in a record, from the write `from` on. A large value that several keys have is read
+/// once.
 fn batch(
     listed: &Listed,
     values: &mut BlobStoreOfChanges,
@@ -548,10 +560,19 @@ fn batch(
     from: Sequence,
 ) -> Result<ChangeBatch> {
     let mut changes = Vec::with_capacity(operations.len());
+    let mut read: BTreeMap<BlobReference, Slice> = BTreeMap::new();
+    let mut load = |reference: BlobReference| {
+        if let Some(value) = read.get(&reference) {
+            return Ok(value.clone());
+        }
+        let value = Slice::from(values.read(&reference)?);
+        read.insert(reference, value.clone());
+        Ok(value)
+    };
     for (operation, sequence) in operations.iter().zip(record.sequence..) {
         if sequence >= from {
             let is_marked = listed.keyspaces.get(&operation.keyspace()).is_some_and(Listing::is_marked);
-            let decoded = decoded(values, record, operation, is_marked)?;
+            let decoded = decoded(&mut load, record, operation, is_marked)?;
             changes.push(listed.change(sequence, operation.keyspace(), decoded)?);
         }
     }
@@ -559,7 +580,7 @@ fn batch(
 }
 
 fn decoded(
-    values: &mut BlobStoreOfChanges,
+    load: &mut dyn FnMut(BlobReference) -> Result<Slice>,
     record: &Record<'_>,
     operation: &AnyOperation<'_>,
     is_marked: bool,
@@ -579,7 +600,7 @@ fn decoded(
         Kind::PutBlob => {
             let damaged = || Error::corruption(record.path, record.offset, "a reference to a large value is broken");
             let reference = BlobReference::decode(value).ok_or_else(damaged)?;
-            ChangeOperation::Put { key, value: values.read(&reference)?.into(), expiry }
+            ChangeOperation::Put { key, value: load(reference)?, expiry }
         }
         Kind::Merge | Kind::MergeFirst => {
             ChangeOperation::Merge { key, operand: slice(value), expiry, is_first: kind == Kind::MergeFirst }

@@ -72,6 +72,12 @@ impl LogSync {
         self.state.lock().active.number
     }
 
+    /// Behind the last record that was written.
+    pub fn end(&self) -> Position {
+        let state = self.state.lock();
+        Position { segment: state.active.number, offset: state.active.written.load(Ordering::Acquire) }
+    }
+
     /// The number of the oldest segment that holds records.
     pub fn oldest_segment(&self) -> u64 {
         let state = self.state.lock();

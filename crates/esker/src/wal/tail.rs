@@ -13,7 +13,7 @@ use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_lin
 use super::segment::Position;
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -111,6 +111,11 @@ impl LogTail {
     /// Where it is.
     pub fn position(&self) -> Position {
         Position { segment: self.number, offset: self.offset }
+    }
+
+    /// The error that the record here is damaged, which was written and does not verify.
+    pub fn damage(&self) -> Error {
+        Error::corruption(&self.found.path, self.offset, "a log record that was written is not intact")
     }
 
     /// Hands every batch that has come since to `visit`, with the position of its record. `newest`:

@@ -488,6 +488,50 @@ fn a_segment_that_is_missing_is_no_silent_gap() {
     assert!(matches!(db.changes(1), Err(Error::Gone { oldest: 201 })));
 }
 
+/// Seen: changes were passed over without an error. Trigger: a record is damaged in the segment
+/// that is being written to. Cost: a reader went on behind the last write, and never had those from
+/// the damage on.
+#[test]
+fn damage_in_the_segment_that_is_written_to_is_no_silent_gap() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let value = |key: &str| key.repeat(40);
+    ["a", "b", "c"].iter().for_each(|key| k.put(key, value(key)).unwrap());
+    let early = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    k.put("d", value("d")).unwrap();
+    let follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    let read_only = Db::open_read_only(DIRECTORY, keeping(&env)).unwrap();
+    let places = env.files().into_iter().filter_map(|path| {
+        let bytes = env.file_bytes(&path)?;
+        let at = bytes.windows(40).position(|window| window == value("d").as_bytes())?;
+        Some((path, at as u64))
+    });
+    let [(segment, at)] = &places.collect::<Vec<_>>()[..] else { panic!("one file has the record") };
+    assert!(env.flip_bit(segment, *at, 0));
+    // It learns of the write by the manifest, and cannot read the record any more.
+    db.flush().unwrap();
+    early.catch_up().unwrap();
+    assert!(keyspace(early.db(), "k").get("d").unwrap().is_some());
+    let handles: [(&str, &Db); 4] =
+        [("writer", &db), ("early", early.db()), ("follower", follower.db()), ("reader", &read_only)];
+    for (whose, db) in handles {
+        let mut changes = db.changes(1).unwrap();
+        for _ in 0..3 {
+            assert!(matches!(changes.next(), Some(Ok(_))), "{whose}: what is in front of the damage");
+        }
+        for _ in 0..2 {
+            let next = changes.next();
+            let Some(Err(Error::Corruption { path, .. })) = next else { panic!("{whose}: {next:?}") };
+            assert_eq!(path, *segment, "{whose}");
+        }
+        // Right again, it goes on where it stood.
+        assert!(env.flip_bit(segment, *at, 0));
+        assert_eq!(changes.map(Result::unwrap).count(), 1, "{whose}");
+        assert!(env.flip_bit(segment, *at, 0));
+    }
+}
+
 #[test]
 fn a_watch_is_told_of_every_kind_of_write_to_its_keys_and_of_no_other() {
     let env = MemEnv::new();

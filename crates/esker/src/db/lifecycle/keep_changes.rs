@@ -1,6 +1,6 @@
 //! What an open does for readers of changes.
 
-use crate::base::key::Sequence;
+use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::blob::format::file_name;
 use crate::error::Result;
 use crate::options::{ChangeRetention, Options};
@@ -33,7 +33,8 @@ pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker
                 None => {
                     state.forget_changes();
                     archive.free_before(u64::MAX, maker, free);
-                    state.changes_from = state.last_sequence + 1;
+                    // There is none behind the last number, and the next open would refuse one.
+                    state.changes_from = (state.last_sequence + 1).min(MAX_SEQUENCE);
                 }
             }
             archive.keep(retention, state.last_sequence, options.clock.now_ms());

@@ -328,6 +328,8 @@ pub struct Writer {
     /// was prepared before is checked, and resolved, at its commit (`write/merge_expiry.rs`).
     pub altered_merges: Vec<u64>,
     pub last_sequence: Sequence,
+    /// Where there is no log of its own: how far that of the writer was read.
+    pub read_to: Position,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
 }
@@ -341,6 +343,7 @@ impl Writer {
             entries_may_expire: false,
             altered_merges: Vec::new(),
             last_sequence,
+            read_to: Position::default(),
             wants_memory: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
-use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
 use crate::db::lifecycle::follow::following::Following;
 use crate::db::lifecycle::follower_progress::FollowerProgress;
 use crate::db::lifecycle::recovery::decode;
@@ -14,6 +14,7 @@ use crate::memtable::WriteContext;
 use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::manifest::{InForce, stamp};
 use crate::wal::format::record_bytes;
+use crate::wal::reader::Record;
 use crate::wal::segment::Position;
 use crate::wal::tail::{End, Taken};
 use std::collections::{BTreeMap, VecDeque};
@@ -66,24 +67,51 @@ pub fn read_log(
         {
             return Ok(Taken::Lost);
         }
+        refuse_impossible(inner, &record, &operations)?;
         if !values_are_there(inner, state, &operations, record.sequence)? {
             return Ok(Taken::Lost);
         }
-        apply_record(inner, state, begins, (record.sequence, &operations), position);
+        let bytes = record_bytes(record.payload.len());
+        apply_record(inner, state, begins, (record.sequence, &operations), (position, bytes));
         operations.iter().for_each(|operation| inner.watchers.note(operation));
         progress.batches += 1;
-        progress.log_bytes += record_bytes(record.payload.len());
+        progress.log_bytes += bytes;
         Ok(Taken::Yes)
     })
 }
 
-/// Applies what of a record is in no table. `first`: the number of its first operation.
+/// Refuses what no engine writes, as a recovery does.
+///
+/// # Errors
+/// `Corruption`.
+fn refuse_impossible(inner: &Inner, record: &Record<'_>, operations: &[AnyOperation<'_>]) -> Result<()> {
+    let impossible = |what: &str| Error::corruption(record.path, record.offset, what);
+    if record.sequence.checked_add(operations.len() as u64).is_none_or(|next| next > MAX_SEQUENCE + 1) {
+        return Err(impossible("an impossible sequence number"));
+    }
+    let ranges = operations.iter().filter_map(|operation| match operation {
+        AnyOperation::Range(range) => Some(range),
+        AnyOperation::Key(_) => None,
+    });
+    for range in ranges {
+        let writer = inner.writer.lock();
+        let target = writer.keyspaces.get(range.keyspace as usize).and_then(Option::as_ref);
+        let order = target.map(|target| &target.keyspace.order);
+        if order.is_some_and(|order| order.is_trusted() && !range.is_possible(order)) {
+            return Err(impossible("a range delete that ends before it begins"));
+        }
+    }
+    Ok(())
+}
+
+/// Applies what of a record is in no table. `first`: the number of its first operation; `bytes`: of
+/// the record.
 fn apply_record(
     inner: &Inner,
     state: &ManifestState,
     begins: &mut BTreeMap<u64, VecDeque<Position>>,
     (first, operations): (Sequence, &[AnyOperation<'_>]),
-    position: Position,
+    (position, bytes): (Position, u64),
 ) {
     let is_new = |(operation, sequence): &(&AnyOperation<'_>, Sequence)| {
         state.keyspaces.get(&operation.keyspace()).is_some_and(|known| *sequence > known.flushed)
@@ -103,6 +131,7 @@ fn apply_record(
         apply(&mut writer, operation, sequence, (newest_snapshot, finished), reserved);
     }
     writer.last_sequence = writer.last_sequence.max(finished + operations.len() as u64);
+    writer.read_to = Position { offset: position.offset + bytes, ..position };
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
 }
 

@@ -194,7 +194,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         keyspace.tombstone_skip_cache.clear();
     }
     gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
-    writer.last_sequence = state.last_sequence;
+    (writer.last_sequence, writer.read_to) = (state.last_sequence, log_end);
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     drop(writer);
     for (id, (record, order), read_state, memtable) in new {
