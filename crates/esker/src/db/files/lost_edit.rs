@@ -1,16 +1,23 @@
-//! What an open does that found a torn manifest: its last edit may have been made and damaged
-//! since, and then files that the remaining state does not name are all that is left of what the
-//! edit announced.
+//! What an open does with tables that no edit names: the last edit of the manifest may have been
+//! made and damaged since, and then they are all that is left of what it announced.
 //!
 //! Nothing but a flush or an ingest brings writes into tables. A table of either holds writes above
 //! what its keyspace's tables are known to hold; any other is the result of a compaction, whose
 //! inputs the remaining state names.
+//!
+//! A torn manifest shows that there was such an edit, or a part of one. One that ends behind a
+//! record does not: any death during a flush or an ingest leaves the same, and tables would pile
+//! up. There the last table of a flush is kept, with those before it, if it reaches beyond what was
+//! replayed. While a process writes its tables, the log has the same, but for writes with
+//! `disable_wal`. What an ingest has announced is in the first record of a manifest before it is
+//! reported as done.
 
+use crate::base::key::Sequence;
 use crate::blob::format::{file_name as blob_name, file_number as blob_number};
 use crate::db::files::remover;
 use crate::error::{Error, Result};
 use crate::options::{Options, ReadMode};
-use crate::table::{BlockCache, Table, TableKeyspace, TableSummary};
+use crate::table::{BlockCache, Table, TableSummary};
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{table, table_number};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,17 +25,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Gives the tables that a lost edit may have announced, and the blob files with their large
-/// values, a second name in the directory `lost`, durably. A file without the end of a table was
-/// still being written, so that no edit names it. One that has an end and cannot be read, as it is
-/// damaged too or of a newer version, may have been announced, with any blob file that is not among
-/// `used`.
+/// values, a second name in the directory `lost`, durably.
+///
+/// Where the manifest is torn: a file without the end of a table was still being written, so that
+/// no edit names it. One that has an end and cannot be read, as it is damaged too or of a newer
+/// version, may have been announced, with any blob file that is not among `used`.
+///
+/// Where it is not torn, `replayed` is the last sequence number after the log was replayed. Then a
+/// table that cannot be read is none: an ordinary death may have left it so.
 ///
 /// # Errors
 /// `Io`.
 pub fn keep_tables(
     directory: &Path,
     options: &Options,
-    state: &ManifestState,
+    (state, replayed): (&ManifestState, Option<Sequence>),
     cache: &Arc<BlockCache>,
     used: &BTreeSet<u64>,
 ) -> Result<()> {
@@ -37,87 +48,107 @@ pub fn keep_tables(
     let mut kept = BTreeSet::new();
     // Not the tables, which may be many, and each an open file.
     let mut intact: BTreeMap<u64, TableSummary> = BTreeMap::new();
-    let mut some_cannot_be_read = false;
     let names = env.list(directory)?;
-    for name in &names {
-        let Some(number) = table_number(name).filter(|number| !named.contains(number)) else { continue };
-        let path = directory.join(name);
-        let file = env.open(&path)?;
-        let label = match Table::label(&*file, &path, number) {
-            // What cannot be read is kept below.
-            Err(Error::Unsupported { .. }) => None,
-            label => label?,
-        };
-        let order = label.and_then(|label| options.comparators.find(&label.comparator));
-        let order = order.unwrap_or_default();
-        match Table::open_in(&order, Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
-            Ok(found) => _ = intact.insert(number, found.summary().clone()),
-            Err(Error::Corruption { .. }) if !Table::has_an_end(&*file, number)? => {}
-            Err(Error::Corruption { .. } | Error::Unsupported { .. } | Error::UnsupportedCompression { .. }) => {
-                kept.insert(table(number));
-                some_cannot_be_read = true;
-            }
+    for number in names.iter().filter_map(|name| table_number(name)).filter(|number| !named.contains(number)) {
+        match inspect(directory, options, number, cache) {
+            Err(_) if replayed.is_some() => {}
             Err(error) => return Err(error),
+            Ok(Unnamed::Intact(summary)) => _ = intact.insert(number, *summary),
+            Ok(Unnamed::Unreadable) => _ = kept.insert(table(number)),
+            Ok(Unnamed::Unfinished) => {}
         }
     }
-    for number in with_newer_writes(state, intact.iter().map(|(number, summary)| (*number, summary))) {
-        kept.insert(table(number));
-        kept.extend(intact[&number].blobs.keys().map(|blob| blob_name(*blob)));
-    }
-    if some_cannot_be_read {
+    if replayed.is_some() {
+        kept.clear();
+    } else if !kept.is_empty() {
         let is_unused = |name: &&String| blob_number(name).is_some_and(|number| !used.contains(&number));
         kept.extend(names.iter().filter(is_unused).cloned());
     }
-    remover::keep_in_lost(env, directory, &kept)
+    for number in with_newer_writes(state, replayed, intact.iter().map(|(number, summary)| (*number, summary))) {
+        kept.insert(table(number));
+        kept.extend(intact[&number].blobs.keys().map(|blob| blob_name(*blob)));
+    }
+    if kept.is_empty() { Ok(()) } else { remover::keep_in_lost(env, directory, &kept) }
+}
+
+/// A table that no edit names.
+enum Unnamed {
+    Intact(Box<TableSummary>),
+    Unfinished,
+    Unreadable,
+}
+
+fn inspect(directory: &Path, options: &Options, number: u64, cache: &Arc<BlockCache>) -> Result<Unnamed> {
+    let path = directory.join(table(number));
+    let file = options.env.open(&path)?;
+    let label = match Table::label(&*file, &path, number) {
+        Err(Error::Unsupported { .. }) => None,
+        label => label?,
+    };
+    let order = label.and_then(|label| options.comparators.find(&label.comparator)).unwrap_or_default();
+    match Table::open_in(&order, Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
+        Ok(found) => Ok(Unnamed::Intact(Box::new(found.summary().clone()))),
+        Err(Error::Corruption { .. }) if !Table::has_an_end(&*file, number)? => Ok(Unnamed::Unfinished),
+        Err(Error::Corruption { .. } | Error::Unsupported { .. } | Error::UnsupportedCompression { .. }) => {
+            Ok(Unnamed::Unreadable)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A flush that the manifest does not know, as far as its tables were found.
+struct LostFlush<'a> {
+    reached: Sequence,
+    begins: &'a [u8],
 }
 
 /// Those of the tables, by ascending number, that may be of an edit that the manifest has lost: one
-/// that brings writes.
+/// that brings writes. `replayed`: as for [`keep_tables`].
 pub fn with_newer_writes<'a>(
     state: &ManifestState,
+    replayed: Option<Sequence>,
     tables: impl DoubleEndedIterator<Item = (u64, &'a TableSummary)>,
 ) -> BTreeSet<u64> {
-    let mut newer = BTreeSet::new();
-    // Of each keyspace the first key in the tables of a first flush that were found so far.
-    let mut flush_begins: BTreeMap<u64, &[u8]> = BTreeMap::new();
+    let (mut newer, is_torn) = (BTreeSet::new(), replayed.is_none());
+    let mut flushes: BTreeMap<u64, LostFlush<'_>> = BTreeMap::new();
     for (number, summary) in tables.rev() {
         let Some(label) = &summary.keyspace else {
-            newer.insert(number);
+            newer.extend(is_torn.then_some(number));
             continue;
         };
+        // Tables of a dropped keyspace stay while they are read.
+        if state.was_dropped(label.id) {
+            continue;
+        }
+        let keyspace = state.keyspaces.get(&label.id);
+        let known = keyspace.map_or(0, |keyspace| keyspace.flushed).max(replayed.unwrap_or(0));
         // How far a flush reached, only the last of its tables says. The others show it by their
         // sequence numbers, but those of the first flush, which writes the last run, have none:
         // they come before the last one in number and in keys. A keyspace that has tables flushes
         // to other runs; what is unnamed and without numbers there, a compaction has written.
-        let is_first = state.keyspaces.get(&label.id).is_some_and(|known| known.tables.is_empty());
-        let is_of_flush = || flush_begins.get(&label.id).is_some_and(|first| summary.is_before(first));
-        let is_earlier = is_first && summary.largest_sequence == 0 && is_of_flush();
-        if is_earlier || says_newer(state, label, summary) {
+        let (is_last, flush) = (label.flushed > known, flushes.get(&label.id));
+        let is_first_flush = keyspace.is_none_or(|keyspace| keyspace.tables.is_empty());
+        let is_earlier = is_first_flush
+            && summary.largest_sequence == 0
+            && flush.is_some_and(|flush| summary.is_before(flush.begins));
+        // The numbers of an ingest, whose tables say nothing else, are far above those of the log.
+        let is_of = |flush: &LostFlush<'_>| summary.largest_sequence <= flush.reached;
+        let has_newer = summary.largest_sequence > known && (is_torn || flush.is_some_and(is_of));
+        if is_last || is_earlier || has_newer || is_torn && keyspace.is_none() {
             newer.insert(number);
-            // An ingest does not say how far it reached, and is no part of a flush.
-            if is_first && (is_earlier || has_flushed(state, label)) {
-                flush_begins.insert(label.id, &summary.smallest_key);
-            }
+        }
+        if is_last || is_earlier {
+            let reached = if is_last { label.flushed } else { flush.map_or(0, |flush| flush.reached) };
+            flushes.insert(label.id, LostFlush { reached, begins: &summary.smallest_key });
         }
     }
     newer
 }
 
-/// Whether the table is the last one of a flush that the manifest does not know.
-fn has_flushed(state: &ManifestState, label: &TableKeyspace) -> bool {
-    state.keyspaces.get(&label.id).is_some_and(|known| label.flushed > known.flushed)
-}
-
-/// Whether the table says by itself that it has writes that the tables of its keyspace had not.
-fn says_newer(state: &ManifestState, label: &TableKeyspace, summary: &TableSummary) -> bool {
-    let reached = label.flushed.max(summary.largest_sequence);
-    // Tables of a dropped keyspace stay while they are read.
-    !state.was_dropped(label.id) && state.keyspaces.get(&label.id).is_none_or(|keyspace| reached > keyspace.flushed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::TableKeyspace;
     use crate::version::edit::{KeyspaceRecord, TableRecord};
 
     const KNOWN: u64 = 10;
@@ -129,16 +160,26 @@ mod tests {
         ManifestState { keyspaces: BTreeMap::from([(1, record)]), next_keyspace: 2, ..ManifestState::default() }
     }
 
-    /// The tables of this state whose keys go from the one to the other, that say `flushed`, and
-    /// whose newest sequence number is the last one.
-    fn newer(state: &ManifestState, tables: &[(u64, &str, &str, u64, u64)]) -> Vec<u64> {
-        let summary = |&(number, first, last, flushed, largest_sequence): &(u64, &str, &str, u64, u64)| {
-            let keyspace = Some(TableKeyspace { flushed, ..state.keyspaces[&1].label(1) });
+    /// A table whose keys go from the one to the other, that says `flushed`, and its newest
+    /// sequence number.
+    type Written<'a> = (u64, &'a str, &'a str, Sequence, Sequence);
+
+    /// The numbers of those that may be of a lost edit.
+    fn newer_than(replayed: Option<Sequence>, known: &ManifestState, tables: &[Written]) -> Vec<u64> {
+        let label = state(&[]).keyspaces[&1].label(1);
+        let summary = |&(number, first, last, flushed, largest_sequence): &Written| {
+            let keyspace = Some(TableKeyspace { flushed, ..label.clone() });
             let (smallest_key, largest_key) = (first.into(), last.into());
             (number, TableSummary { keyspace, smallest_key, largest_key, largest_sequence, ..TableSummary::default() })
         };
         let summaries: Vec<(u64, TableSummary)> = tables.iter().map(summary).collect();
-        with_newer_writes(state, summaries.iter().map(|(number, summary)| (*number, summary))).into_iter().collect()
+        let summaries = summaries.iter().map(|(number, summary)| (*number, summary));
+        with_newer_writes(known, replayed, summaries).into_iter().collect()
+    }
+
+    /// As above, where the manifest is torn.
+    fn newer(known: &ManifestState, tables: &[Written]) -> Vec<u64> {
+        newer_than(None, known, tables)
     }
 
     #[test]
@@ -160,5 +201,35 @@ mod tests {
         let state = state(&[3]);
         assert_eq!(newer(&state, &[(5, "a", "c", KNOWN, 0), (6, "m", "z", 15, 14)]), [6]);
         assert_eq!(newer(&state, &[(5, "a", "c", KNOWN, 9), (6, "m", "o", KNOWN, 12), (7, "p", "z", 15, 15)]), [6, 7]);
+    }
+
+    #[test]
+    fn what_the_log_has_is_not_newer() {
+        let first = state(&[]);
+        let flush = [(5, "a", "c", KNOWN, 0), (6, "d", "f", 15, 0)];
+        assert_eq!(newer_than(Some(14), &first, &flush), [5, 6]);
+        assert_eq!(newer_than(Some(15), &first, &flush), [] as [u64; 0]);
+        let later = [(5, "a", "c", KNOWN, 13), (6, "d", "f", 15, 15), (8, "a", "f", KNOWN, 15)];
+        assert_eq!(newer_than(Some(12), &state(&[3]), &later), [5, 6]);
+    }
+
+    /// Such tables an interrupted process leaves: of a load, or of a flush that had not come to its
+    /// end.
+    #[test]
+    fn without_the_last_table_of_a_flush_a_manifest_that_is_whole_has_lost_nothing() {
+        let tables = [(5, "a", "c", KNOWN, 13), (6, "d", "z", KNOWN, 1 << 25)];
+        assert_eq!(newer_than(Some(12), &state(&[3]), &tables), [] as [u64; 0]);
+        assert_eq!(newer(&state(&[3]), &tables), [5, 6]);
+    }
+
+    #[test]
+    fn the_flush_of_a_keyspace_that_the_manifest_does_not_know_is_kept_whole() {
+        let flush = [(5, "a", "c", 0, 0), (6, "d", "f", 15, 0)];
+        let unknown = ManifestState { keyspaces: BTreeMap::new(), next_keyspace: 1, ..state(&[]) };
+        assert_eq!(newer(&unknown, &flush), [5, 6]);
+        assert_eq!(newer(&unknown, &flush[..1]), [5]);
+        assert_eq!(newer_than(Some(14), &unknown, &flush), [5, 6]);
+        let dropped = ManifestState { next_keyspace: 2, ..unknown };
+        assert_eq!(newer(&dropped, &flush), [] as [u64; 0]);
     }
 }

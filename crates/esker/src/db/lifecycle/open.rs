@@ -108,14 +108,13 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         0 => beside_interrupted_creation(directory, &options)?,
         _ => replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?,
     };
-    if is_torn {
-        let keep = || lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering));
-        match keep() {
-            Err(error) if error.is_disk_full() && maker.reserve().spend() => {
-                keep().inspect_err(|_| maker.reserve().hold())?;
-            }
-            other => other?,
+    let replayed = (!is_torn).then_some(state.last_sequence);
+    let keep = || lost_edit::keep_tables(directory, &options, (&state, replayed), &cache, &blobs_in_use(&recovering));
+    match keep() {
+        Err(error) if error.is_disk_full() && maker.reserve().spend() => {
+            keep().inspect_err(|_| maker.reserve().hold())?;
         }
+        other => other?,
     }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
@@ -264,6 +263,7 @@ pub fn read_beside_writer(directory: &Path, options: Options) -> Result<(Inner, 
     let last_sequence = found.state.last_sequence;
     let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
     inner.replayed_segments = found.segments;
+    inner.writer.get_mut().read_to = found.log_end;
     inner.error_state.refuse_writes("it was opened read-only");
     Ok((inner, found))
 }

@@ -214,7 +214,7 @@ impl Work<'_> {
             }
         }
         let summaries = tables.iter().map(|(number, table)| (*number, table.summary()));
-        let newer = lost_edit::with_newer_writes(&self.state, summaries);
+        let newer = lost_edit::with_newer_writes(&self.state, None, summaries);
         let (newer, others): (Vec<u64>, Vec<u64>) =
             numbers.into_iter().partition(|number| newer.contains(number) || unknown.contains(number));
         self.aside.extend(others.into_iter().map(crate::version::file_name::table));
