@@ -315,6 +315,11 @@ impl BlobStore {
         self.damaged.lock().values_mut().for_each(|damage| damage.again = true);
     }
 
+    /// What is wrong with one of these files, if jobs have found something since.
+    pub fn damage_met(&self, is_meant: impl Fn(u64) -> bool) -> Option<Error> {
+        self.first_damage(|number, damage| !damage.again && is_meant(number))
+    }
+
     /// Where jobs have found damage, by file.
     pub fn damaged(&self) -> BTreeMap<u64, u64> {
         self.damaged.lock().iter().map(|(&number, damage)| (number, damage.offset)).collect()
@@ -327,8 +332,13 @@ impl BlobStore {
 
     /// What is wrong with one of the files, if something is as far as jobs know.
     pub fn damage(&self) -> Option<Error> {
+        self.first_damage(|_, _| true)
+    }
+
+    fn first_damage(&self, is_meant: impl Fn(u64, &Damage) -> bool) -> Option<Error> {
         let damaged = self.damaged.lock();
-        let (&number, Damage { offset, what, .. }) = damaged.first_key_value()?;
+        let (&number, Damage { offset, what, .. }) =
+            damaged.iter().find(|(number, damage)| is_meant(**number, damage))?;
         Some(Error::corruption(self.directory.join(file_name(number)), *offset, what.clone()))
     }
 

@@ -36,7 +36,8 @@ impl Db {
     /// compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
-    /// As [`Db::flush`].
+    /// As [`Db::flush`]. `Corruption` ends it at a damaged table; a damaged large value is named
+    /// when all else is done.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -473,9 +473,9 @@ fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMu
 /// unused log files are given back too. A damaged large value is an error only when all else is
 /// done.
 pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
+    inner.blobs.try_damaged_again();
     flush_now(inner)?;
     let mut damage = None;
-    inner.blobs.try_damaged_again();
     for keyspace in inner.all_keyspaces() {
         if only.is_none_or(|id| id == keyspace.id) {
             past_damage(inner, &mut damage, || compact_keyspace(inner, &keyspace, merge_all))?;
@@ -495,7 +495,18 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
         remover::reclaim_log(inner)?;
     }
     remover::sweep(inner);
-    damage.map_or(Ok(()), Err)
+    damage.or_else(|| damage_met(inner, only)).map_or(Ok(()), Err)
+}
+
+/// What jobs have found wrong since with a large value of the keyspace, or of any: a merge over a
+/// damaged one does not fail, but leaves both as they are.
+fn damage_met(inner: &Inner, only: Option<u64>) -> Option<Error> {
+    let keyspaces = inner.all_keyspaces();
+    let meant = keyspaces.iter().filter(|keyspace| only.is_none_or(|id| id == keyspace.id));
+    let versions: Vec<_> = meant.map(|keyspace| Arc::clone(&keyspace.read_state.load().version)).collect();
+    let refers =
+        |number| versions.iter().flat_map(|it| it.tables()).any(|(_, it)| it.summary().blobs.contains_key(&number));
+    inner.blobs.damage_met(refers)
 }
 
 /// Flushes, then compacts the keyspace's entries in a range of keys into its last run.
@@ -509,13 +520,13 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
     if keyspace.order.is_empty_range(range.0, range.1) {
         return inner.error_state.check();
     }
+    inner.blobs.try_damaged_again();
     flush_now(inner)?;
     let mut damage = None;
-    inner.blobs.try_damaged_again();
     let choose = |shape: &Shape<'_>, anyway| merge_range(shape, smallest, range.1, anyway);
     past_damage(inner, &mut damage, || compact_keyspace(inner, keyspace, choose))?;
     remover::sweep(inner);
-    damage.map_or(Ok(()), Err)
+    damage.or_else(|| damage_met(inner, Some(keyspace.id))).map_or(Ok(()), Err)
 }
 
 /// Runs the choice of `choose` once; its argument says whether a compaction may help although the
