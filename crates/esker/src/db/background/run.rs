@@ -69,6 +69,10 @@ fn work_until_stopped(inner: &Inner) {
             Err(error) => inner.error_state.note_background_failure(error),
         }
         let until_due = if paused && result.is_ok() { wait_for_due(inner) } else { None };
+        // Also if a write has put an end to a pause before all was given back. Found out without
+        // the lock: the program's clock is asked, which may use the database.
+        let is_due = paused && result.is_ok() && !(idle && pause(inner) >= IDLE_AFTER);
+        let gives_back = is_due && idle::gives_something_back(inner);
         let mut signals = inner.signals.lock();
         signals.busy = false;
         inner.work_done.notify_all();
@@ -80,10 +84,7 @@ fn work_until_stopped(inner: &Inner) {
             (Err(_), _) if inner.error_state.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
             (Ok(()), false) => Some(PAUSED_AFTER),
-            // Also if a write has put an end to the rest before all was done.
-            (Ok(()), true) if (!idle || pause(inner) < IDLE_AFTER) && idle::gives_something_back(inner) => {
-                Some(until_due.map_or(IDLE_AFTER, |until_due| until_due.min(IDLE_AFTER)))
-            }
+            (Ok(()), true) if gives_back => Some(until_due.map_or(IDLE_AFTER, |until_due| until_due.min(IDLE_AFTER))),
             (Ok(()), true) => until_due,
         };
         if result.is_err() || !(signals.work || signals.manual) {
