@@ -5,6 +5,7 @@
 mod apart;
 mod calls;
 mod complete;
+mod follower;
 mod hook;
 mod ways;
 
@@ -12,7 +13,7 @@ pub use hook::{FOR_EVER, name_of_this_thread};
 
 use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, Machine, START_MS, keyspace, wait_until};
-use calls::{Listed, Outcome, is_right};
+use calls::{Begun, Listed, Outcome, is_right};
 use esker::env::mem::MemEnv;
 use esker::{Clock, Db, Error, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result, Ttl};
 use hook::{Call, Site};
@@ -25,7 +26,7 @@ use ways::{ENV_WAYS, WAYS, Way};
 fn run(way: &Way, threads: usize, call: &Listed) {
     let site = Site::open(threads, way.has_faults);
     let Site { hook, db, k, .. } = &site;
-    hook.arm(way.callback, (call.begin)(db), site.own());
+    hook.arm_in(way.thread, way.callback, (call.begin)(db), site.own());
     (way.make)(&site);
     if way.name == "background" || !way.callback.starts_with("MergeOperator") {
         wait_until("it is called in another thread", || hook.has_returned());
@@ -114,7 +115,7 @@ fn every_call(ways: &'static [Way]) {
     for way in ways {
         let least = usize::from(way.in_background);
         for threads in least..if way.name == "background" { 3 } else { 2 } {
-            for call in calls::all().filter(|call| way.beside_readers || !call.has_begun) {
+            for call in calls::all().filter(|call| way.beside_readers || call.begun != Begun::Reader) {
                 if let Err(why) = outcome(move || run(way, threads, &call)) {
                     let (called, name) = (way.callback, way.name);
                     failures.push(format!("{} from {called} in {name} with {threads} threads: {why}", call.name));

@@ -3,12 +3,12 @@
 //! process that may take little memory.
 #![cfg(unix)]
 
-use esker::{Compression, Db, Keyspace, KeyspaceOptions, Options};
+use esker::{ChangeRetention, Compression, Db, Keyspace, KeyspaceOptions, Options};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
@@ -69,6 +69,8 @@ fn options() -> Options {
         .wal_segment_bytes(8 << 10)
         .min_blob_size(1000)
         .compression(Compression::None)
+        // All of it is kept.
+        .keep_changes(ChangeRetention::Bytes(1 << 20))
 }
 
 /// Everything that makes files and removes them.
@@ -97,14 +99,15 @@ fn make(path: &Path) {
     std::mem::forget((db, keyspace));
 }
 
-/// Opening, using and repairing may fail, but they end, and take little memory.
+/// Reading, following, verifying, opening, using and repairing may fail, but they end, and take
+/// little memory.
 fn survives(path: &Path) {
     in_little_memory(path, false);
 }
 
-/// What became of everything that can be done with the database, in this order: `read`, `use`,
-/// `repair`, `use again`, `destroy`; `ok`, or the error. A database that can be used is damaged
-/// before the repair.
+/// What became of everything that can be done with the database, in this order: `read`, `follow`,
+/// `verify directory`, `use`, `repair`, `use again`, `destroy`; `ok`, or the error. A database that
+/// can be used is damaged before the repair.
 fn outcomes(path: &Path) -> BTreeMap<String, String> {
     let text = in_little_memory(path, true);
     let outcome =
@@ -148,7 +151,6 @@ fn in_a_child_process() {
 #[cfg(target_os = "linux")]
 fn limit_the_process(path: &Path) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    use std::os::unix::fs::MetadataExt;
     let files = fs::read_dir(path).expect("it is there").map(|entry| entry.expect("it is there").path());
     let bytes: u64 = files.map(|file| fs::metadata(file).map_or(0, |metadata| metadata.blocks() * 512)).sum();
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
@@ -163,7 +165,7 @@ fn limit_the_process(path: &Path) {
 fn limit_the_process(_path: &Path) {}
 
 fn try_the_most(path: &Path) {
-    let _ = Db::open_read_only(path, options()).map(drop);
+    read_only(path, &|_, _| ());
     let _ = use_all(path);
     let _ = Db::repair(path, options());
     let _ = use_all(path);
@@ -175,7 +177,7 @@ fn do_everything(path: &Path) {
         Ok(()) => println!("outcome {what}: ok"),
         Err(error) => println!("outcome {what}: {error:?}"),
     };
-    say("read", Db::open_read_only(path, options()).and_then(|db| read_all(&db.existing_keyspace("k")?)));
+    read_only(path, &say);
     let used = Db::open(path, options()).and_then(|db| use_in_every_way(&db, &copy));
     let works = used.is_ok();
     say("use", used);
@@ -185,6 +187,44 @@ fn do_everything(path: &Path) {
     say("repair", Db::repair(path, options()).map(drop));
     say("use again", Db::open(path, options()).and_then(|db| use_in_every_way(&db, &copy)));
     say("destroy", Db::destroy(path, options()));
+}
+
+/// Everything that writes nothing.
+fn read_only(path: &Path, say: &dyn Fn(&str, esker::Result<()>)) {
+    let before = stamps(path);
+    say("read", read(path));
+    say("follow", follow(path));
+    say("verify directory", Db::verify_directory(path, options(), &mut |_| ()).map(drop));
+    assert_eq!(stamps(path), before, "something was written in {}", path.display());
+}
+
+/// Of each file its length and when it was written. Links are not followed.
+fn stamps(path: &Path) -> BTreeMap<OsString, (u64, i64, i64)> {
+    let entries = fs::read_dir(path).expect("it is there").map(|entry| entry.expect("it is there"));
+    let stamped = entries.map(|entry| {
+        let metadata = fs::symlink_metadata(entry.path()).expect("it is there");
+        (entry.file_name(), (metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    });
+    stamped.collect()
+}
+
+fn read(path: &Path) -> esker::Result<()> {
+    let db = Db::open_read_only(path, options())?;
+    read_all(&db.existing_keyspace("k")?)?;
+    read_changes(&db)
+}
+
+fn follow(path: &Path) -> esker::Result<()> {
+    let follower = Db::open_follower(path, options())?;
+    follower.catch_up()?;
+    follower.lag()?;
+    read_all(&follower.db().existing_keyspace("k")?)?;
+    read_changes(follower.db())
+}
+
+/// From the first one to the end.
+fn read_changes(db: &Db) -> esker::Result<()> {
+    db.changes(0)?.try_for_each(|batch| batch.map(drop))
 }
 
 fn read_all(keyspace: &Keyspace) -> esker::Result<()> {
@@ -206,6 +246,7 @@ fn use_in_every_way(db: &Db, copy: &Path) -> esker::Result<()> {
     let _ = fs::remove_dir_all(copy);
     db.checkpoint(copy)?;
     read_all(&Db::open(copy, options())?.existing_keyspace("k")?)?;
+    read_changes(db)?;
     read_all(&keyspace)
 }
 
@@ -357,7 +398,7 @@ fn assert_harmless(name: &str, scratch: &Scratch, planted: &BTreeMap<OsString, V
     fs::write(&victim, PRECIOUS).expect("a file");
     let before = scratch.all_outside();
     let found = outcomes(&scratch.database());
-    assert_eq!(found.len(), 5, "{name}: {found:#?}");
+    assert_eq!(found.len(), 7, "{name}: {found:#?}");
     assert!(found.values().all(|outcome| outcome == "ok"), "{name}: {found:#?}");
     assert_eq!(&contents(&scratch.database()), planted, "{name}: a file of others was changed, or one of ours stays");
     assert!(scratch.all_outside() == before, "{name}: something was written outside");

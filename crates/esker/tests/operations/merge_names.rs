@@ -3,6 +3,8 @@
 use crate::merge_support::{Scratch, inline, moody, text};
 use esker::merge::{BitOr, BytesXor, Int64Add, UInt64Add};
 use esker::{Db, Error, KeyspaceOptions, MergeError, MergeOperator, merge};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Trap: a tool that only knows the name adds up something else, or nothing.
 #[test]
@@ -144,32 +146,58 @@ fn names_that_cannot_be_kept_are_refused() {
     db.keyspace("still writable", KeyspaceOptions::default()).unwrap().put("a", "b").unwrap();
 }
 
+type Name = fn() -> &'static str;
+
+/// The built-in operators, each with a name that it can have.
+const BUILT_IN: [(&str, Name); 8] = [
+    ("UInt64Add", || "uint64add"),
+    ("Int64Add", || "int64add"),
+    ("Max", || "max"),
+    ("Min", || "min"),
+    ("Put", || "put"),
+    ("BytesXor", || "bytesxor"),
+    ("BitOr", || "bitor"),
+    ("StringAppend", || "stringappend:2c20"),
+];
+
+/// The words that come behind `before` in a file of the sources, from `begin` on to the next `end`.
+fn words_in_source(path: &str, (begin, end): (&str, &str), before: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let (_, behind) = text.split_once(begin).unwrap();
+    let (part, _) = behind.split_once(end).unwrap();
+    let word = |text: &str| text.trim().split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned();
+    part.split(before).skip(1).map(word).collect()
+}
+
+/// Trap: a new built-in operator that the test of the reserved names does not know, or that no open
+/// attaches.
+#[test]
+fn every_built_in_operator_is_in_the_list() {
+    let listed: BTreeSet<String> = BUILT_IN.iter().map(|(operator, _)| (*operator).to_owned()).collect();
+    let attached = words_in_source("src/merge_operator/built_in.rs", ("pub fn built_in(", "\n}"), "Arc::new(");
+    assert_eq!(attached, listed, "what `built_in` attaches");
+    let mut exported = words_in_source("src/lib.rs", ("pub mod merge {", "}"), ",");
+    exported.extend(words_in_source("src/lib.rs", ("pub mod merge {", "}"), "{"));
+    // What else is there: types of the test of the laws, functions.
+    exported.retain(|name| !["LawViolation", "Outcome"].contains(&&**name) && name.starts_with(char::is_uppercase));
+    assert_eq!(exported, listed, "what `esker::merge` has");
+}
+
 /// Pitfall: the next open finds the built-in operator of that name attached, and other values.
 #[test]
 fn names_of_built_in_operators_are_reserved() {
     let scratch = Scratch::new("reserved");
     let db = Db::open(scratch.path(), inline()).unwrap();
-    let names: [fn() -> &'static str; 8] = [
-        || "uint64add",
-        || "int64add",
-        || "max",
-        || "min",
-        || "put",
-        || "bytesxor",
-        || "bitor",
-        || "stringappend:2c20",
-    ];
-    for (at, name) in names.into_iter().enumerate() {
-        let keyspace = format!("k{at}");
-        match db.keyspace(&keyspace, KeyspaceOptions::default().merge_operator(Named(name))) {
+    for (keyspace, name) in BUILT_IN {
+        match db.keyspace(keyspace, KeyspaceOptions::default().merge_operator(Named(name))) {
             Err(Error::InvalidArgument { what }) => assert!(what.contains(name()), "{what}"),
             other => panic!("{}: {other:?}", name()),
         }
         // One of the same name and kind is welcome, shared or not, and the other is not taken for
         // it at a later open either.
         let own = merge::built_in(name()).unwrap();
-        db.keyspace(&keyspace, KeyspaceOptions::default().shared_merge_operator(own)).unwrap();
-        assert!(db.keyspace(&keyspace, KeyspaceOptions::default().merge_operator(Named(name))).is_err());
+        db.keyspace(keyspace, KeyspaceOptions::default().shared_merge_operator(own)).unwrap();
+        assert!(db.keyspace(keyspace, KeyspaceOptions::default().merge_operator(Named(name))).is_err());
     }
     db.keyspace("list", KeyspaceOptions::default().merge_operator(merge::StringAppend::new("; "))).unwrap();
     // What no built-in operator is called is free.

@@ -1,13 +1,16 @@
 //! Callbacks that are called where there is no database yet, or only once very much has happened.
 
-use super::calls::{self, is_right};
-use super::hook::{FOR_EVER, Own, Site};
+use super::calls::{self, Begun, is_right};
+use super::hook::{FOR_EVER, Own, Site, name_of_this_thread};
+use super::outcome;
 use crate::calling_env::Telling;
-use crate::common::{DIRECTORY, Machine, keyspace, wait_until};
+use crate::common::{DIRECTORY, Machine, START_MS, keyspace, wait_until};
 use esker::env::mem::MemEnv;
-use esker::{Db, Error, Options, Result};
+use esker::internals::background_round;
+use esker::{ChangeRetention, Clock, Db, Error, Keyspace, Options, Result, Snapshot, WriteOptions};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::Duration;
 
 /// Trap: as any event, but told from another place.
 #[test]
@@ -25,7 +28,7 @@ fn every_call_works_where_a_listener_hears_that_it_has_missed_something() {
         k.ingest([(number.to_be_bytes(), "1")]).unwrap();
     }
     wait_until("the listener waits", || site.hook.was_called());
-    let calls = calls::all().filter(|call| !call.has_begun && call.name != "Db::close");
+    let calls = calls::all().filter(|call| call.begun == Begun::Nothing && call.name != "Db::close");
     let all = move |own: &Own| {
         for call in calls {
             let result = (call.begin)(&own.db)(own);
@@ -73,6 +76,50 @@ fn scans_say_what_they_will_read() {
     let backward = told.load(SeqCst);
     // Some 400 KiB, compressed.
     assert!((1..20).contains(&forward) && (1..20).contains(&backward), "{forward} and {backward}");
+}
+
+/// Looks at all of a keyspace, once, when the background thread reads the time.
+#[derive(Debug, Default)]
+struct Looks {
+    at: Mutex<Option<(Snapshot, Keyspace)>>,
+    seen: AtomicUsize,
+}
+
+impl Clock for Looks {
+    fn now_ms(&self) -> u64 {
+        let at = self.at.lock().unwrap().take_if(|_| name_of_this_thread() == "esker-background");
+        if let Some((snapshot, k)) = at {
+            self.seen.store(snapshot.iter(&k).map(Result::unwrap).count(), SeqCst);
+        }
+        START_MS
+    }
+}
+
+/// Trap: the background thread, about to sleep, reads the time with the lock held by which it is
+/// woken; and a scan wakes it to merge the runs of a memtable.
+#[test]
+fn a_clock_may_scan_when_the_background_thread_is_about_to_sleep() {
+    let ended = outcome(|| {
+        let looks = Arc::new(Looks::default());
+        let options = Options::default().env(Arc::new(MemEnv::new())).clock(looks.clone()).background_threads(1);
+        // Memory that other databases have left would be reason enough to stay awake. A database
+        // with a budget does not see it.
+        let options = options.memory_budget_bytes(64 << 20).keep_changes(ChangeRetention::Bytes(1 << 20));
+        let db = Db::open(DIRECTORY, options).unwrap();
+        let k = keyspace(&db, "k");
+        // Each scan sorts what has come since the last one into a run. Two of this length are too
+        // long for a scan to merge.
+        for first in [0, 9000u32] {
+            assert_eq!(k.iter().count(), first as usize);
+            let mut batch = db.batch();
+            (first..first + 9000).for_each(|number| batch.put(&k, number.to_be_bytes(), "").unwrap());
+            batch.commit_with(&WriteOptions::new().disable_wal(true)).unwrap();
+        }
+        *looks.at.lock().unwrap() = Some((db.snapshot(), k.clone()));
+        background_round(&db, Duration::from_millis(200));
+        assert_eq!(looks.seen.load(SeqCst), 18_000);
+    });
+    assert_eq!(ended, Ok(()));
 }
 
 type Use = fn(&Options) -> Result<()>;

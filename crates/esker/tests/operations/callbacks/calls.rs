@@ -23,12 +23,21 @@ pub enum Outcome {
 
 use Outcome::{Locked, Refused, Scans, Works};
 
+/// What a call uses that was begun before the callback was called.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Begun {
+    Nothing,
+    /// Something that sees no moment: nothing is kept for it.
+    Handle,
+    /// Something that sees the database as it was, so that writes and jobs keep that.
+    Reader,
+}
+
 #[derive(Clone, Copy)]
 pub struct Listed {
     pub name: &'static str,
     pub outcome: Outcome,
-    /// Whether it uses what was begun before the callback was called.
-    pub has_begun: bool,
+    pub begun: Begun,
     /// What is done before the callback is called; the call.
     pub begin: fn(&Db) -> Call,
     /// The call, as it is written.
@@ -37,17 +46,23 @@ pub struct Listed {
 
 macro_rules! call {
     ($name:literal, $outcome:expr, $call:expr) => {
-        Listed { name: $name, outcome: $outcome, has_begun: false, begin: |_| Box::new($call), text: stringify!($call) }
+        Listed {
+            name: $name,
+            outcome: $outcome,
+            begun: Begun::Nothing,
+            begin: |_| Box::new($call),
+            text: stringify!($call),
+        }
     };
 }
 
 /// A call with what was begun before.
-macro_rules! begun {
-    ($name:literal, $outcome:expr, $begin:expr, $call:expr) => {
+macro_rules! earlier {
+    ($begun:expr, $name:literal, $outcome:expr, $begin:expr, $call:expr) => {
         Listed {
             name: $name,
             outcome: $outcome,
-            has_begun: true,
+            begun: $begun,
             begin: |db| {
                 #[allow(unused_mut)]
                 let mut begun = $begin(db);
@@ -56,6 +71,16 @@ macro_rules! begun {
             text: stringify!($call),
         }
     };
+}
+
+/// With a handle that was begun before.
+macro_rules! begun {
+    ($($parts:tt)*) => { earlier!(Begun::Handle, $($parts)*) };
+}
+
+/// With a reader that was begun before.
+macro_rules! reads {
+    ($($parts:tt)*) => { earlier!(Begun::Reader, $($parts)*) };
 }
 
 fn plain(db: &Db) -> Result<Keyspace> {
@@ -509,68 +534,68 @@ pub const BEGUN: &[Listed] = &[
     begun!("Watch::wait of an earlier one", Refused, watch, |_: &Own, begun: Watch| {
         begun.wait(Duration::ZERO).map(drop)
     }),
-    begun!("Snapshot::get of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::get of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.get(&plain(db)?, "ada").map(|value| assert_eq!(value.as_deref(), Some(&b"1815"[..])))
     }),
-    begun!("Snapshot::get_into of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::get_into of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.get_into(&plain(db)?, "ada", &mut Vec::new()).map(|found| assert!(found))
     }),
-    begun!("Snapshot::multi_get of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::multi_get of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.multi_get(&merging(db)?, ["apart"])?.remove(0).map(drop)
     }),
-    begun!("Snapshot::expires_at of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::expires_at of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.expires_at(&expiring(db)?, "base").map(drop)
     }),
-    begun!("Snapshot::iter of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::iter of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         let count = begun.iter(&merging(db)?).try_fold(0, |count, pair| pair.map(|_| count + 1))?;
         assert_eq!(count, 3);
         Ok(())
     }),
-    begun!("Snapshot::range of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::range of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.range(&expiring(db)?, "a"..).next_back().unwrap().map(drop)
     }),
-    begun!("Snapshot::prefix of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::prefix of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.prefix(&plain(db)?, "a").next().unwrap().map(drop)
     }),
-    begun!("Snapshot::cursor of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::cursor of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.cursor(&plain(db)?)?.seek_to_last()
     }),
-    begun!("Snapshot::contains_key of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::contains_key of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.contains_key(&plain(db)?, "ada").map(|found| assert!(found))
     }),
-    begun!("Snapshot::first of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::first of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.first(&plain(db)?).map(|pair| assert!(pair.is_some()))
     }),
-    begun!("Snapshot::last of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::last of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.last(&plain(db)?).map(|pair| assert!(pair.is_some()))
     }),
-    begun!("Snapshot::count of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
+    reads!("Snapshot::count of an earlier one", Scans, snapshot, |db: &Own, begun: Snapshot| {
         begun.count(&merging(db)?, ..).map(|count| assert_eq!(count, 3))
     }),
-    begun!("Iter::next of an earlier one", Scans, iter, |_: &Own, mut begun: esker::Iter| {
+    reads!("Iter::next of an earlier one", Scans, iter, |_: &Own, mut begun: esker::Iter| {
         begun.next().unwrap().map(drop)
     }),
-    begun!("Cursor::seek_to_first of an earlier one", Works, cursor, |_: &Own, begun: Result<Cursor>| {
+    reads!("Cursor::seek_to_first of an earlier one", Works, cursor, |_: &Own, begun: Result<Cursor>| {
         begun?.seek_to_first()
     }),
-    begun!("Cursor::prev of an earlier one", Works, cursor, |_: &Own, begun: Result<Cursor>| begun?.prev()),
-    begun!("Transaction::get of an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
+    reads!("Cursor::prev of an earlier one", Works, cursor, |_: &Own, begun: Result<Cursor>| begun?.prev()),
+    reads!("Transaction::get of an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.get(&plain(db)?, "ada").map(drop)
     }),
-    begun!("Transaction::iter of an earlier one", Scans, transaction, |db: &Own, mut begun: Transaction| {
+    reads!("Transaction::iter of an earlier one", Scans, transaction, |db: &Own, mut begun: Transaction| {
         begun.iter(&plain(db)?).next().unwrap().map(drop)
     }),
-    begun!("Transaction::pop_first in an earlier one", Scans, transaction, |db: &Own, mut begun: Transaction| {
+    reads!("Transaction::pop_first in an earlier one", Scans, transaction, |db: &Own, mut begun: Transaction| {
         begun.pop_first(&plain(db)?).map(|pair| assert!(pair.is_some()))
     }),
-    begun!("Transaction::put_until in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
+    reads!("Transaction::put_until in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.put_until(&expiring(db)?, "bob", "1923", later())
     }),
-    begun!("Transaction::rollback of an earlier one", Works, transaction, |_: &Own, begun: Transaction| {
+    reads!("Transaction::rollback of an earlier one", Works, transaction, |_: &Own, begun: Transaction| {
         begun.rollback();
         Ok(())
     }),
-    begun!("Transaction::commit of an earlier one", Refused, transaction, |_: &Own, begun: Transaction| begun.commit()),
+    reads!("Transaction::commit of an earlier one", Refused, transaction, |_: &Own, begun: Transaction| begun.commit()),
     begun!("Batch::commit of an earlier one", Refused, batch, |_: &Own, begun: esker::Batch| begun.commit()),
 ];
 

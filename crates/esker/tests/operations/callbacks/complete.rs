@@ -83,6 +83,7 @@ fn every_function_of_a_callback_is_a_way_in_the_lists() {
         "src/filter_policy.rs",
         "src/base/clock.rs",
         "src/base/comparator.rs",
+        "src/db/maintenance/metrics.rs",
     ];
     let of = |file: &&str| functions(file, &["pub trait "], "    fn ");
     let called: BTreeSet<_> = traits.iter().flat_map(of).collect();

@@ -6,8 +6,8 @@ use esker::env::Env;
 use esker::env::fault::FaultEnv;
 use esker::{
     Clock, CompactionCompleted, CompactionFilter, Comparator, Db, Decision, EventListener, FilterPolicy,
-    FlushCompleted, IngestCompleted, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result,
-    TableCreated, Ttl,
+    FlushCompleted, IngestCompleted, Keyspace, KeyspaceOptions, LatencyHistogram, MergeError, MergeOperator, Metric,
+    Options, Recorder, Result, TableCreated, Ttl,
 };
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -36,10 +36,25 @@ impl Deref for Own {
 /// A call that a callback is to make, once.
 pub type Call = Box<dyn FnOnce(&Own) -> Result<()> + Send>;
 
+/// Which callback makes which call.
+struct Armed {
+    callback: &'static str,
+    /// In which thread, if not in the first one that calls the callback.
+    thread: Option<&'static str>,
+    call: Call,
+    own: Own,
+}
+
+impl Armed {
+    fn is_for(&self, callback: &str) -> bool {
+        self.callback == callback && self.thread.is_none_or(|thread| thread == name_of_this_thread())
+    }
+}
+
 /// The callbacks of a database, each known by its trait and its name. One of them makes a call.
 #[derive(Default)]
 pub struct Hook {
-    armed: Mutex<Option<(&'static str, Call, Own)>>,
+    armed: Mutex<Option<Armed>>,
     /// What became of it, and in which thread.
     pub result: Mutex<Option<(Result<()>, String)>>,
     /// Whether threads of the database that are about to create a file wait, until the callback is
@@ -56,12 +71,17 @@ pub fn name_of_this_thread() -> String {
 
 impl Hook {
     pub fn arm(&self, callback: &'static str, call: Call, own: Own) {
-        *self.armed.lock().unwrap() = Some((callback, call, own));
+        self.arm_in(None, callback, call, own);
+    }
+
+    /// As [`Hook::arm`], for the thread of that name alone.
+    pub fn arm_in(&self, thread: Option<&'static str>, callback: &'static str, call: Call, own: Own) {
+        *self.armed.lock().unwrap() = Some(Armed { callback, thread, call, own });
     }
 
     pub fn called(&self, callback: &'static str) {
-        let armed = self.armed.lock().unwrap().take_if(|(armed, ..)| *armed == callback);
-        if let Some((_, call, own)) = armed {
+        let armed = self.armed.lock().unwrap().take_if(|armed| armed.is_for(callback));
+        if let Some(Armed { call, own, .. }) = armed {
             self.let_go();
             let result = call(&own);
             drop(own);
@@ -222,6 +242,18 @@ impl EventListener for Calls {
     }
 }
 
+impl Recorder for Calls {
+    fn counter(&mut self, _: &'static Metric, _: Option<&str>, _: u64) {
+        self.0.called("Recorder::counter");
+    }
+    fn gauge(&mut self, _: &'static Metric, _: Option<&str>, _: u64) {
+        self.0.called("Recorder::gauge");
+    }
+    fn histogram(&mut self, _: &'static Metric, _: &LatencyHistogram) {
+        self.0.called("Recorder::histogram");
+    }
+}
+
 pub fn merging(calls: &Calls) -> KeyspaceOptions {
     KeyspaceOptions::default().merge_operator(calls.clone()).compaction_filter(calls.clone())
 }
@@ -257,6 +289,8 @@ impl Site {
         let options = options.comparator(Arc::new(calls.clone()));
         let options = options.env(Arc::new(env)).background_threads(threads).min_blob_size(1 << 10);
         let options = options.keep_changes(esker::ChangeRetention::Bytes(1 << 20));
+        // Measured calls are made in another place than the others: both are tried.
+        let options = options.latency_histograms(threads > 0);
         let db = Db::open(DIRECTORY, options.clone()).unwrap();
         keyspace(&db, "plain").put("ada", "1815").unwrap();
         let t = merging(&calls).ttl(Ttl::Enabled { default: None });

@@ -20,6 +20,8 @@ pub struct Way {
     pub has_faults: bool,
     /// Whether it needs a background thread.
     pub in_background: bool,
+    /// The thread in which the call is made, if it is not to be the first that calls the callback.
+    pub thread: Option<&'static str>,
     /// Whether the callback is called although somebody reads what was there before.
     pub beside_readers: bool,
     /// Whether the database is closed by it.
@@ -28,7 +30,7 @@ pub struct Way {
 
 const fn way(name: &'static str, callback: &'static str, make: fn(&Site)) -> Way {
     let (refuses, has_faults, in_background, beside_readers, closes) = (true, false, false, true, false);
-    Way { name, callback, make, refuses, has_faults, in_background, beside_readers, closes }
+    Way { name, callback, make, refuses, has_faults, in_background, thread: None, beside_readers, closes }
 }
 
 impl Way {
@@ -43,6 +45,11 @@ impl Way {
 
     const fn background(self) -> Way {
         Way { in_background: true, ..self }
+    }
+
+    /// The call is made in the background thread, and in no other one.
+    const fn only_in_background(self) -> Way {
+        Way { in_background: true, thread: Some("esker-background"), ..self }
     }
 
     const fn without_readers(self) -> Way {
@@ -76,6 +83,16 @@ fn many(k: &Keyspace) {
 /// Several segments of the log.
 fn puts(site: &Site) {
     (0..1000u32).for_each(|n| site.k.put(n.to_be_bytes(), [7; 200]).unwrap());
+}
+
+/// The background thread compacts all keyspaces. It has nothing to flush: that is done here.
+fn compact_in_background(site: &Site) {
+    site.db.flush().unwrap();
+    site.db.wait_idle().unwrap();
+}
+
+fn record(site: &Site) {
+    site.db.record(&mut Calls(site.hook.clone()));
 }
 
 fn large(k: &Keyspace) {
@@ -148,6 +165,7 @@ pub const WAYS: &[Way] = &[
         s.db.flush().unwrap();
     }),
     way("compact", "MergeOperator::full_merge", |s| s.db.compact().unwrap()),
+    way("background", "MergeOperator::full_merge", |s| many(&s.k)),
     // Asked before any lock is taken.
     way("keyspace", "MergeOperator::name", |s| {
         unless_closed(s.db.keyspace("k", merging(&Calls(s.hook.clone()))));
@@ -188,6 +206,8 @@ pub const WAYS: &[Way] = &[
         assert_eq!(s.o.ingest([("x", "1"), ("y", "2")]).unwrap().entries, 2);
     }),
     way("many puts", "Comparator::compare", |s| many(&s.o)),
+    way("flush in the background", "Comparator::compare", |s| many(&s.o)).only_in_background(),
+    way("compaction in the background", "Comparator::compare", compact_in_background).only_in_background(),
     // Asked before any lock is taken.
     way("keyspace", "Comparator::name", |s| {
         unless_closed(s.db.keyspace("o", ordered(&Calls(s.hook.clone()))));
@@ -200,6 +220,9 @@ pub const WAYS: &[Way] = &[
     way("snapshot", "Clock::now_ms", |s| drop(s.db.snapshot())),
     way("flush", "Clock::now_ms", |s| s.db.flush().unwrap()),
     way("compact", "Clock::now_ms", |s| s.db.compact().unwrap()),
+    way("flush in the background", "Clock::now_ms", |s| many(&expiring(s))).only_in_background(),
+    // Asked what has expired.
+    way("compaction in the background", "Clock::now_ms", compact_in_background).only_in_background(),
     way("iter", "Clock::now_ms", |s| assert_eq!(expiring(s).iter().count(), 3)),
     way("expires_at", "Clock::now_ms", |s| assert!(expiring(s).expires_at("base").unwrap().is_some())),
     way("transaction", "Clock::now_ms", |s| {
@@ -258,6 +281,14 @@ pub const WAYS: &[Way] = &[
     })
     .free(),
     way("verify", "progress", |s| drop(s.db.verify_with(&mut |_| s.hook.called("progress")))).free(),
+    way("verify_directory", "tell", |s| {
+        drop(Db::verify_directory(DIRECTORY, s.options.clone(), &mut |_| s.hook.called("tell")));
+    })
+    .free(),
+    way("record", "Recorder::counter", record).free(),
+    way("record", "Recorder::gauge", record).free(),
+    // Given only where calls are measured.
+    way("record", "Recorder::histogram", record).free().background(),
     way("multi_get", "keys", |s| {
         let keys = ["base", "together"].into_iter().inspect(|_| s.hook.called("keys"));
         assert_eq!(s.k.multi_get(keys).into_iter().filter(Result::is_ok).count(), 2);
