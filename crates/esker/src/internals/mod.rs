@@ -3,6 +3,8 @@
 
 pub mod decoders;
 mod kernels;
+#[cfg(test)]
+mod work_test;
 
 pub use crate::base::random::Random;
 pub use crate::version::manifest::intact_records as manifest_records;

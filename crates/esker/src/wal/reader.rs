@@ -21,7 +21,8 @@ use crate::base::key::Sequence;
 use crate::env::LogFile;
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,9 +32,15 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// segment of version 1, or one forged with its salt, has so much that looks like records and
 /// overlaps.
 const SEARCH_FACTOR: u64 = 16;
+/// A link and its header.
+const LINK_BYTES: usize = RECORD_HEADER_BYTES + 24;
 /// How many numbers a segment without an intact header is tried with. A log has few segments; the
 /// bound is for hostile numbers.
-const TRIED_NUMBERS: usize = 1 << 16;
+pub(super) const TRIED_NUMBERS: usize = 1 << 16;
+/// Over so many bytes checksums may be computed to identify all such segments of a log together:
+/// those of sixteen files that are tried with as many numbers as one may be. After an accident
+/// there are one or two of them, and few numbers that they can have.
+pub(super) const IDENTIFY_BYTES: u64 = (16 * TRIED_NUMBERS * LINK_BYTES) as u64;
 
 pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
@@ -163,7 +170,7 @@ pub fn holds_history(maker: &SegmentMaker) -> Result<bool> {
 }
 
 /// The highest number that a segment file in the directory has, in its name or in its header: a
-/// file that was used again keeps its name.
+/// file that was used again may have an older name.
 pub fn highest_number(maker: &SegmentMaker) -> Result<u64> {
     let mut inherited = Inherited::default();
     open_segments(maker, 0, &mut inherited)?;
@@ -216,43 +223,42 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
             None => nameless.push(SegmentFile::new(path, file)),
         }
     }
-    let highest = inherited.highest_number;
     // A segment that a later one's link leads to is missed when the links are followed. One that no
     // link leads to may have been given up, and its file was being prepared again.
     let unlinked = floor.max(newest_linked_below(&segments, 0, u64::MAX)? + 1);
-    for found in nameless {
-        refuse_damaged_header(&found, &segments, unlinked, highest)?;
-        inherited.free.push(found.into_free());
-    }
+    refuse_damaged_headers(&nameless, &segments, unlinked..=inherited.highest_number + 1)?;
+    inherited.free.extend(nameless.into_iter().map(SegmentFile::into_free));
     Ok(segments)
 }
 
-/// A file without an intact header is free, unless its first record is the link of a segment that
-/// is missing.
-fn refuse_damaged_header(
-    found: &SegmentFile,
+/// A file without an intact header is free, unless its first record is the link of a segment with
+/// one of these numbers that is missing.
+fn refuse_damaged_headers(
+    nameless: &[SegmentFile],
     segments: &BTreeMap<u64, SegmentFile>,
-    floor: u64,
-    highest: u64,
+    numbers: RangeInclusive<u64>,
 ) -> Result<()> {
-    let mut missing = (floor..=highest + 1).filter(|number| !segments.contains_key(number));
-    match FirstRecord::read(found)?.find_link(&mut missing) {
-        Some((number, _)) => {
-            Err(Error::corruption(&found.path, 0, format!("the header of log segment {number} is broken")))
-        }
-        None => Ok(()),
+    if nameless.is_empty() {
+        return Ok(());
     }
+    let mut search = LinkSearch::new(numbers, |number| segments.contains_key(&number));
+    for found in nameless {
+        if let Some((number, _)) = search.identify(&FirstRecord::read(found)?, &found.path)? {
+            return Err(Error::corruption(&found.path, 0, format!("the header of log segment {number} is broken")));
+        }
+    }
+    Ok(())
 }
 
 /// The bytes where a segment's link is.
 pub(super) struct FirstRecord {
-    bytes: Option<[u8; RECORD_HEADER_BYTES + 24]>,
+    bytes: Option<[u8; LINK_BYTES]>,
     segment_bytes: u64,
 }
 
 impl FirstRecord {
     pub(super) fn read(found: &SegmentFile) -> Result<FirstRecord> {
-        let mut bytes = [0u8; RECORD_HEADER_BYTES + 24];
+        let mut bytes = [0u8; LINK_BYTES];
         let segment_bytes = found.bytes;
         if segment_bytes < HEADER_BYTES as u64 + bytes.len() as u64 {
             return Ok(FirstRecord { bytes: None, segment_bytes });
@@ -261,22 +267,88 @@ impl FirstRecord {
         Ok(FirstRecord { bytes: Some(bytes), segment_bytes })
     }
 
+    /// The checksum, if the bytes look like those of a link of any segment.
+    fn link_sum(&self) -> Option<u32> {
+        let (sum, header) = decode_record_header(self.bytes.as_ref()?, HEADER_BYTES as u64, self.segment_bytes)?;
+        (header.kind == RecordType::Link && header.payload_bytes == 24).then_some(sum)
+    }
+
+    /// Whether it may be the link of a segment.
+    pub(super) fn looks_like_link(&self) -> bool {
+        self.link_sum().is_some()
+    }
+
     /// The link, if it is that of segment `number` and intact.
     fn link(&self, number: u64) -> Option<Link> {
-        let (offset, bytes) = (HEADER_BYTES as u64, self.bytes.as_ref()?);
-        let (sum, header) = decode_record_header(bytes, offset, self.segment_bytes)?;
-        let is_link = header.kind == RecordType::Link && header.payload_bytes == 24;
-        if !is_link || !verify_record(bytes, sum, number, offset) {
+        let (sum, bytes) = (self.link_sum()?, self.bytes.as_ref()?);
+        if !verify_record(bytes, sum, number, HEADER_BYTES as u64) {
             return None;
         }
         Link::decode(&bytes[RECORD_HEADER_BYTES..])
     }
+}
 
-    /// The first of these numbers with which the link is intact.
-    pub(super) fn find_link(&self, numbers: &mut dyn Iterator<Item = u64>) -> Option<(u64, Link)> {
-        self.bytes?;
-        numbers.take(TRIED_NUMBERS).find_map(|number| Some((number, self.link(number)?)))
+/// A search for the segments that the files without an intact header of one log are. Only their
+/// links tell, whose checksums are seeded with the number: numbers are tried, over all files
+/// together no more than [`IDENTIFY_BYTES`] allow.
+#[derive(Debug, Default)]
+pub(super) struct LinkSearch {
+    /// The numbers that they can have.
+    missing: BTreeSet<u64>,
+    /// Over so many bytes checksums of links were computed.
+    pub(super) checked_bytes: u64,
+}
+
+impl LinkSearch {
+    /// For segments with one of `numbers` that is not `known`. Of too many, the least and the
+    /// greatest: those of a young log and of an old one, whatever the name of a file of others is.
+    pub(super) fn new(numbers: RangeInclusive<u64>, known: impl Fn(u64) -> bool) -> LinkSearch {
+        let is_missing = |number: &u64| !known(*number);
+        let mut missing: BTreeSet<u64> = numbers.clone().filter(is_missing).take(TRIED_NUMBERS / 2).collect();
+        missing.extend(numbers.rev().filter(is_missing).take(TRIED_NUMBERS / 2));
+        LinkSearch { missing, checked_bytes: 0 }
     }
+
+    /// The number of the segment that the file begins, and its link. No other file is this segment
+    /// then.
+    ///
+    /// # Errors
+    /// `Corruption` if so much was tried that the files must have been forged.
+    pub(super) fn identify(&mut self, first: &FirstRecord, path: &Path) -> Result<Option<(u64, Link)>> {
+        if !first.looks_like_link() {
+            return Ok(None);
+        }
+        let mut identified = None;
+        for &number in &self.missing {
+            count_link(&mut self.checked_bytes, path)?;
+            identified = first.link(number).map(|link| (number, link));
+            if identified.is_some() {
+                break;
+            }
+        }
+        if let Some((number, _)) = identified {
+            self.missing.remove(&number);
+        }
+        Ok(identified)
+    }
+
+    /// The link, if the file is segment `number`.
+    ///
+    /// # Errors
+    /// As [`LinkSearch::identify`].
+    pub(super) fn link_of(&mut self, number: u64, first: &FirstRecord, path: &Path) -> Result<Option<Link>> {
+        count_link(&mut self.checked_bytes, path)?;
+        Ok(first.link(number))
+    }
+}
+
+/// Counts the checksum of one link more.
+fn count_link(checked_bytes: &mut u64, path: &Path) -> Result<()> {
+    *checked_bytes += LINK_BYTES as u64;
+    if *checked_bytes <= IDENTIFY_BYTES {
+        return Ok(());
+    }
+    Err(Error::corruption(path, 0, "too many files look like log segments whose headers are broken"))
 }
 
 /// The link at the front of a segment, if it is intact.

@@ -3,6 +3,7 @@
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record};
 use super::reader::{Record, Visited, holds_history, replay};
 use super::segment::{Plan, Position, SegmentMaker, file_name};
+use super::verify::{Checked, Expected, Visitor, verify};
 use super::writer::{Inherited, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Class, FaultEnv};
@@ -68,8 +69,22 @@ pub(super) fn flipped(env: &MemEnv, file: u64, offset: usize) -> MemEnv {
     changed(env, file, |bytes| bytes[offset] ^= 1)
 }
 
+/// Another machine with the same files but one.
+fn without(env: &MemEnv, file: u64) -> MemEnv {
+    let copy = changed(env, file, |_| {});
+    copy.remove(&path(file)).expect("it is there");
+    copy
+}
+
 /// The sequence numbers that a start finds, or where the log is damaged, and why.
-fn found(env: &MemEnv, floor: u64) -> Result<Vec<u64>, (u64, String)> {
+type Found = Result<Vec<u64>, (u64, String)>;
+
+fn found(env: &MemEnv, floor: u64) -> Found {
+    found_synced(env, floor, Position::default())
+}
+
+/// As `found`, where the manifest says that the log was synced up to there.
+fn found_synced(env: &MemEnv, floor: u64, synced: Position) -> Found {
     let mut found = Vec::new();
     let mut visit = |record: Record<'_>| {
         let bytes = env.file_bytes(record.path).expect("it is read");
@@ -77,15 +92,39 @@ fn found(env: &MemEnv, floor: u64) -> Result<Vec<u64>, (u64, String)> {
         found.push(record.sequence);
         Ok(Visited::Last(record.sequence))
     };
-    match replay(&maker(Arc::new(env.clone())), floor, Position::default(), &mut visit) {
+    match replay(&maker(Arc::new(env.clone())), floor, synced, &mut visit) {
         Ok(_) => Ok(found),
         Err(Error::Corruption { offset, what, .. }) => Err((offset, what)),
         Err(other) => panic!("{other:?}"),
     }
 }
 
-fn is_damage_at(found: &Result<Vec<u64>, (u64, String)>, at: usize) -> bool {
+fn is_damage_at(found: &Found, at: usize) -> bool {
     matches!(found, Err((offset, _)) if *offset == at as u64)
+}
+
+/// The damage that the check of a directory tells of.
+#[derive(Default)]
+struct Told(Vec<Error>);
+
+impl Visitor for Told {
+    fn check(&mut self, record: &Record<'_>) -> crate::error::Result<Checked> {
+        Ok(Checked { last: record.sequence, missing: Vec::new() })
+    }
+
+    fn damage(&mut self, error: Error) {
+        self.0.push(error);
+    }
+
+    fn bytes(&mut self, _: u64) {}
+}
+
+/// What the check of a log tells of that is needed from the first segment on.
+pub(super) fn damage(env: &MemEnv, synced: Position) -> Vec<Error> {
+    let expected = Expected { floor: Some(1), synced, closed: None };
+    let mut told = Told::default();
+    verify(&maker(Arc::new(env.clone())), &expected, &mut told).expect("damage is told");
+    told.0
 }
 
 #[test]
@@ -134,6 +173,62 @@ fn a_segment_that_ends_too_early_is_damaged_if_a_later_one_was_synced() {
     assert_eq!(log.position().segment, 4);
     let (offset, what) = found(&flipped(&env, 3, HEADER_BYTES), 1).expect_err("a link that was synced");
     assert_eq!((offset, what.as_str()), (HEADER_BYTES as u64, "the segment's link does not verify"));
+}
+
+/// Nothing in the log itself says that any of it was on the device: only the manifest does.
+#[test]
+fn a_log_of_several_segments_that_is_shorter_than_what_was_synced_is_refused() {
+    const UNVERIFIED: &str = "a log record that was synced does not verify";
+    const MISSING: &str = "log segment 3, which was synced, is missing or damaged";
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    let full = FULL as u64;
+    append(&mut log, 1..=2 * full);
+    let before = log.position();
+    append(&mut log, 2 * full + 1..=2 * full + 1);
+    let synced = log.position();
+    assert_eq!((before.segment, synced.segment), (2, 3));
+    let up_to = |last: u64| -> Found { Ok((1..=last).collect()) };
+    let refused = |offset: usize, what: &str| -> Found { Err((offset as u64, what.to_owned())) };
+    let torn = flipped(&env, 3, payload_of(1));
+    // Damaged; what a start finds if nothing was synced, and with what was synced.
+    let cases = [
+        ("nothing", changed(&env, 1, |_| {}), up_to(2 * full + 1), up_to(2 * full + 1)),
+        ("the last record", changed(&torn, 1, |_| {}), up_to(2 * full), refused(FIRST, UNVERIFIED)),
+        ("the last segment", without(&env, 3), up_to(2 * full), refused(0, MISSING)),
+        ("its link", flipped(&env, 3, HEADER_BYTES), up_to(2 * full), refused(0, MISSING)),
+        ("the link between", flipped(&env, 2, HEADER_BYTES), up_to(full), refused(HEADER_BYTES, UNVERIFIED)),
+        (
+            "the end of the first segment",
+            flipped(&env, 1, payload_of(FULL)),
+            up_to(full - 1),
+            refused(FIRST + (FULL - 1) * STEP, UNVERIFIED),
+        ),
+        (
+            "the segment between",
+            without(&env, 2),
+            refused(0, "log segment 2 is missing"),
+            refused(0, "log segment 2 is missing"),
+        ),
+        (
+            "the first segment",
+            without(&env, 1),
+            refused(0, "log segment 1 is missing"),
+            refused(0, "log segment 1 is missing"),
+        ),
+    ];
+    for (what, env, unsynced, expected) in cases {
+        assert_eq!(found(&env, 1), unsynced, "{what}");
+        assert_eq!(found_synced(&env, 1, synced), expected, "{what}");
+        // The check of the directory is of the same opinion.
+        assert_eq!(damage(&env, Position::default()).is_empty(), unsynced.is_ok(), "{what}");
+        assert_eq!(damage(&env, synced).is_empty(), expected.is_ok(), "{what}");
+    }
+    // Behind what was synced, the log may end anywhere.
+    for env in [&torn, &without(&env, 3)] {
+        assert_eq!(found_synced(env, 1, before), up_to(2 * full));
+        assert!(damage(env, before).is_empty());
+    }
 }
 
 #[test]

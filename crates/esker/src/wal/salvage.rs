@@ -2,7 +2,7 @@
 //! so that what is replayed has no hole but where the log had lost its beginning.
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
-use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link};
+use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link};
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -142,15 +142,38 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
             log.problem(path, 0, format!("another file says to be log segment {number} too"));
         }
     }
+    identify_nameless(nameless, floor, &mut segments, log)?;
+    Ok(segments)
+}
+
+/// Adds the segments whose headers are broken. If so many files look like such segments that they
+/// must have been forged, those left are none.
+fn identify_nameless(
+    nameless: Vec<SegmentFile>,
+    floor: u64,
+    segments: &mut Segments,
+    log: &mut SalvagedLog,
+) -> Result<()> {
+    if nameless.is_empty() {
+        return Ok(());
+    }
+    let numbers = floor.max(1)..=log.highest_number + 1;
+    let mut search = LinkSearch::new(numbers, |number| segments.contains_key(&number));
     for found in nameless {
-        let first = FirstRecord::read(&found)?;
-        let mut missing = (floor.max(1)..=log.highest_number + 1).filter(|number| !segments.contains_key(number));
-        if let Some((number, link)) = first.find_link(&mut missing) {
-            log.problem(found.path.clone(), 0, format!("the header of log segment {number} is broken"));
-            segments.insert(number, (found, link));
+        match search.identify(&FirstRecord::read(&found)?, &found.path) {
+            Ok(Some((number, link))) => {
+                log.problem(found.path.clone(), 0, format!("the header of log segment {number} is broken"));
+                segments.insert(number, (found, link));
+            }
+            Ok(None) => {}
+            Err(Error::Corruption { path, offset, what }) => {
+                log.problem(path, offset, what);
+                break;
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(segments)
+    Ok(())
 }
 
 /// Adds a segment. Of two files that say to be the same one, as copies do, that with more records

@@ -89,6 +89,28 @@ fn a_segment_with_a_damaged_header_is_reported_and_read() {
     assert_eq!((found, problems(&log), log.newest), ((two + 1..=three + 1).collect(), expected, 4));
 }
 
+/// Found in a review. Trigger: a lost manifest and a broken header, in a database that had been
+/// through 65,536 segments. Cost: the repair said nothing of the segment, and lost its writes.
+#[test]
+fn a_damaged_header_of_a_segment_with_a_large_number_is_found_without_a_floor() {
+    const SEGMENT_BYTES: usize = 1 << 10;
+    let number = 1 << 20;
+    let batch = |sequence: u64| (RecordType::Batch, sequence, vec![sequence as u8; 40]);
+    let (first, end) = ([(RecordType::Link, 0, link(0, 0)), batch(1)], FIRST as u64 + 64);
+    let second = [(RecordType::Link, 0, link(number, end)), batch(2)];
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(number), forged(number, SEGMENT_BYTES, &first));
+    env.set_file_bytes(&path(number + 1), forged(number + 1, SEGMENT_BYTES, &second));
+    let (found, log) = salvaged(&flipped(&env, number + 1, 0), 0);
+    let what = "the header of log segment 1048577 is broken";
+    assert_eq!((found, problems(&log)), (vec![1, 2], vec![(path(number + 1), what)]));
+    // Nor does a name far above hide one of a young log.
+    let young = MemEnv::new();
+    young.set_file_bytes(&path(1), forged(1, SEGMENT_BYTES, &first));
+    let (found, log) = salvaged(&flipped(&changed(&young, number << 20, Vec::clear), 1, 0), 0);
+    assert_eq!((found, problems(&log)), (vec![1], vec![(path(1), "the header of log segment 1 is broken")]));
+}
+
 #[test]
 fn of_two_files_of_one_segment_the_longer_is_read() {
     let env = MemEnv::new();

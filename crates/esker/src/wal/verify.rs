@@ -5,7 +5,7 @@
 //! device may be missing, and the log ends there.
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
-use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link, unverified};
+use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link, unverified};
 use super::segment::{Position, SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -58,8 +58,10 @@ struct Found {
     segments: Segments,
     /// Every file with an intact header, by what it says to be.
     paths: BTreeMap<u64, PathBuf>,
-    /// Files without an intact header, long enough for a segment.
-    nameless: Vec<SegmentFile>,
+    /// Files without an intact header that begin with what looks like a link.
+    nameless: Vec<(SegmentFile, FirstRecord)>,
+    /// The search for what they are.
+    search: LinkSearch,
     /// Files that are too short, with their lengths.
     short: Vec<(PathBuf, u64)>,
     /// The highest segment number seen, in a header or a name.
@@ -109,11 +111,6 @@ impl Verifying<'_> {
         self.visitor.damage(error);
     }
 
-    /// What was found, or nothing if it is damaged or cannot be read, which is told.
-    fn unless_damaged<T>(&mut self, result: Result<T>) -> Option<T> {
-        result.map_err(|error| self.damage(error)).ok()
-    }
-
     fn floor(&self) -> u64 {
         self.expected.floor.unwrap_or(0).max(1)
     }
@@ -149,7 +146,10 @@ impl Verifying<'_> {
         let mut header = [0u8; HEADER_BYTES];
         found.file.read_at(0, &mut header)?;
         let Some(SegmentHeader { number, length, salt }) = decode_header(&found.path, &header)? else {
-            all.nameless.push(found);
+            let first = FirstRecord::read(&found)?;
+            if first.looks_like_link() {
+                all.nameless.push((found, first));
+            }
             return Ok(());
         };
         all.highest = all.highest.max(number);
@@ -212,11 +212,7 @@ impl Verifying<'_> {
     fn newest(&mut self, found: &mut Found) -> Vec<u64> {
         let linked = newest_linked_below(&found.segments, u64::MAX);
         // The header of a later one may be damaged.
-        let above = linked.max(self.floor() - 1) + 1;
-        let mut named = Vec::new();
-        while let Some(number) = self.name_one(above..=found.highest + 1, found) {
-            named.push(number);
-        }
+        self.identify_above(linked.max(self.floor() - 1), found);
         let mut chain = Vec::new();
         for (&number, (segment, link)) in found.segments.iter().rev() {
             if link.is_some() {
@@ -234,26 +230,54 @@ impl Verifying<'_> {
 
     /// Whether the segment is there, be it in a file whose header is damaged.
     fn is_there(&mut self, number: u64, found: &mut Found) -> bool {
-        found.segments.contains_key(&number) || self.name_one(number..=number, found).is_some()
+        found.segments.contains_key(&number) || self.identify_one(number, found)
     }
 
-    /// Finds a file without an intact header that is one of these segments by its link.
-    fn name_one(&mut self, numbers: std::ops::RangeInclusive<u64>, found: &mut Found) -> Option<u64> {
-        for at in 0..found.nameless.len() {
-            let segments = &found.segments;
-            let mut missing = numbers.clone().filter(|number| !segments.contains_key(number));
-            let first = FirstRecord::read(&found.nameless[at]);
-            let Some((number, link)) = self.unless_damaged(first).and_then(|first| first.find_link(&mut missing))
-            else {
-                continue;
-            };
-            let segment = found.nameless.swap_remove(at);
-            let what = format!("the header of log segment {number} is broken");
-            self.damage(Error::corruption(&segment.path, 0, what));
-            found.segments.insert(number, (segment, Some(link)));
-            return Some(number);
+    /// Finds the segments behind segment `number` whose headers are broken.
+    fn identify_above(&mut self, number: u64, found: &mut Found) {
+        if found.nameless.is_empty() {
+            return;
         }
-        None
+        found.search = LinkSearch::new(number + 1..=found.highest + 1, |number| found.segments.contains_key(&number));
+        for (segment, first) in std::mem::take(&mut found.nameless) {
+            match found.search.identify(&first, &segment.path) {
+                Ok(Some((number, link))) => self.add_nameless(number, link, segment, found),
+                Ok(None) => found.nameless.push((segment, first)),
+                Err(error) => return self.give_up_search(error, found),
+            }
+        }
+    }
+
+    /// Finds the file whose header is broken that is this segment; whether there is one.
+    fn identify_one(&mut self, number: u64, found: &mut Found) -> bool {
+        for at in 0..found.nameless.len() {
+            let (segment, first) = &found.nameless[at];
+            match found.search.link_of(number, first, &segment.path) {
+                Ok(Some(link)) => {
+                    let (segment, _) = found.nameless.swap_remove(at);
+                    self.add_nameless(number, link, segment, found);
+                    return true;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.give_up_search(error, found);
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    fn add_nameless(&mut self, number: u64, link: Link, segment: SegmentFile, found: &mut Found) {
+        let what = format!("the header of log segment {number} is broken");
+        self.damage(Error::corruption(&segment.path, 0, what));
+        found.segments.insert(number, (segment, Some(link)));
+    }
+
+    /// So many files look like segments that they must have been forged: those left are none.
+    fn give_up_search(&mut self, error: Error, found: &mut Found) {
+        found.nameless.clear();
+        self.damage(error);
     }
 
     /// Tells that a segment is missing, and of the files that may be what is left of it.

@@ -175,7 +175,7 @@ fn flipped_bits() {
 #[test]
 fn missing_files() {
     let specimen = Specimen::new("missing-file");
-    for kind in [Kind::Current, Kind::Manifest, Kind::Table] {
+    for kind in KINDS {
         let mut noticed = false;
         for (path, content) in specimen.of(kind) {
             fs::remove_file(path).unwrap();
@@ -185,6 +185,23 @@ fn missing_files() {
         }
         assert!(noticed, "a missing {kind:?} was not noticed");
     }
+    // Spare logs may be missing. The one in use is the fullest, and was synced when it was closed.
+    let (log, content) = specimen.of(Kind::Wal).into_iter().max_by_key(|(_, content)| used(content)).unwrap();
+    fs::remove_file(log).unwrap();
+    let copy = specimen.sandbox.text("copy");
+    copy_directory(Path::new(&specimen.db), Path::new(&copy));
+    let (db, copy) = (specimen.db.as_str(), copy.as_str());
+    for arguments in [
+        &["verify", "--db", db][..],
+        &["dump", "--db", db],
+        &["get", "--db", db, "k01500"],
+        &["put", "--db", copy, "z", "1"],
+    ] {
+        let output = run(arguments);
+        let line = orderly_line(arguments, &output);
+        assert_eq!(output.status.code(), Some(1), "{line}");
+    }
+    fs::write(log, content).unwrap();
     assert_eq!(ok(&["dump", "--db", &specimen.db]), specimen.dump);
 }
 
