@@ -52,6 +52,19 @@ fn no_target_of_the_fuzzer_is_left_out() {
     assert_eq!(there, run);
 }
 
+#[test]
+fn no_option_is_left_out_of_those_that_are_drawn() {
+    let target = include_str!("../src/fuzzed/options.rs");
+    let setters = include_str!("../../esker/src/options/mod.rs").lines();
+    let setters = setters.filter_map(|line| line.trim().strip_prefix("pub fn ")?.split_once("(mut self"));
+    let mut count = 0;
+    for (setter, _) in setters {
+        assert!(target.contains(&format!(".{setter}(")), "{setter}");
+        count += 1;
+    }
+    assert!(count > 20, "only {count} setters were found");
+}
+
 fn take_any_bytes(targets: impl Iterator<Item = Target>) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for target in targets {

@@ -16,7 +16,9 @@ use crate::blob::BlobStore;
 use crate::blob::format::{Values, encode_header as encode_blob_header};
 use crate::cache::Cache;
 use crate::env::Env;
+use crate::env::fault::{Class, FaultEnv};
 use crate::env::mem::MemEnv;
+use crate::error::Error;
 use crate::iter::Cursor;
 use crate::options::{Compression, ReadMode};
 use crate::table::{Table, TableBuilder, TableOptions, reseal, salvage_unindexed};
@@ -24,12 +26,12 @@ use crate::version::edit::{self, ManifestState};
 use crate::version::manifest::{file_with, point_current, read_current};
 use crate::version::salvage::salvage as salvage_manifest;
 use crate::wal::format::{
-    HEADER_BYTES, Place, RECORD_HEADER_BYTES, RecordType, encode_header, record_bytes, seal_record,
+    HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, record_bytes, seal_record,
 };
-use crate::wal::reader::{Visited, replay};
+use crate::wal::reader::{Record, Visited, replay};
 use crate::wal::salvage::salvage as salvage_log;
-use crate::wal::segment::Position;
-use crate::wal::segment::SegmentMaker;
+use crate::wal::segment::{Position, SegmentMaker};
+use crate::wal::tail::{End as TailEnd, LogTail, Taken};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -190,25 +192,63 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
-/// A log is replayed in the order in which its records were written, and from its beginning.
+/// The length of the segments that are made of a fuzzer's bytes.
+const SEGMENT_BYTES: u64 = 4 << 10;
+/// Files as they are, and not segments of records.
+const IS_RAW: u8 = 1;
+/// Segments whose links and numbers are right, but for lies that the fuzzer chooses.
+const IS_LINKED: u8 = 8;
+/// Reads of a reader behind the writer, of a file's header, its link, or all of it: of three
+/// segments it needs no more, whatever is in them.
+const MOST_TAIL_READS: u64 = 64;
+
+/// A record as readers hand it out: segment, offset, first write, payload.
+type Seen = (u64, u64, Sequence, Vec<u8>);
+
+fn seen(record: &Record<'_>) -> Seen {
+    (record.segment, record.offset, record.sequence, record.payload.to_vec())
+}
+
+/// The records of a log that a fuzzer has made.
+#[derive(Default)]
+struct Written {
+    /// The payloads of its batches.
+    batches: Vec<Vec<u8>>,
+    /// Where the records of the last segment end, and its last write.
+    end: u64,
+    last_sequence: Sequence,
+}
+
+/// A log is replayed in the order in which its records were written, and from its beginning. A
+/// reader behind its writer hands out the same records, as far as it goes: all of them if it comes
+/// to the end.
 pub fn log(bytes: &[u8]) {
-    const SEGMENT_BYTES: u64 = 4 << 10;
+    read_log(bytes);
+}
+
+/// As [`log`]: how many records both have read, up to the end.
+fn read_log(bytes: &[u8]) -> usize {
     let mut parts = Parts(bytes);
     let (mode, floor) = (parts.byte(), u64::from(parts.byte() % 4));
     let synced = Position { segment: u64::from(parts.byte() % 4), offset: parts.number(2) & !7 };
     let (env, directory) = (MemEnv::new(), PathBuf::from("db"));
     env.create_dir_all(&directory).expect("no fault is set");
-    let mut written = Vec::new();
+    let is_sealed = mode & IS_RAW == 0;
+    let mut written = Written::default();
+    let mut newest = None;
     for number in 1..=u64::from(mode >> 1 & 3) {
-        let content = if mode.is_multiple_of(2) {
-            segment(number, SEGMENT_BYTES, &mut parts, &mut written)
+        let content = if is_sealed {
+            segment(number, mode & IS_LINKED != 0, &mut parts, &mut written)
         } else {
             parts.part().to_vec()
         };
-        env.set_file_bytes(&directory.join(format!("{number:06}.wal")), content);
+        let path = directory.join(format!("{number:06}.wal"));
+        env.set_file_bytes(&path, content.clone());
+        newest = Some((path, content));
     }
+    let counted = FaultEnv::new(Arc::new(env.clone()));
     let maker = SegmentMaker {
-        env: Arc::new(env),
+        env: Arc::new(counted.clone()),
         directory,
         mapped: false,
         in_foreground: true,
@@ -216,54 +256,180 @@ pub fn log(bytes: &[u8]) {
         smallest_bytes: SEGMENT_BYTES,
         largest_bytes: SEGMENT_BYTES,
     };
-    let mut replayed: Vec<Vec<u8>> = Vec::new();
-    let _ = replay(&maker, floor, synced, &mut |record| {
-        replayed.push(record.payload.to_vec());
+    let mut replayed: Vec<Seen> = Vec::new();
+    let inherited = replay(&maker, floor, synced, &mut |record| {
+        replayed.push(seen(&record));
         Ok(Visited::Last(last_of(record.sequence, record.payload)))
     });
-    if mode.is_multiple_of(2) {
-        let mut rest = written.iter();
-        assert!(
-            replayed.iter().all(|payload| rest.any(|written| written == payload)),
-            "out of order, or never written"
-        );
-    }
     let _ = salvage_log(&maker, floor, &mut |record| Ok(last_of(record.sequence, record.payload)));
+    // Where a follower would stand. None: the log is refused.
+    let oldest = inherited.ok().and_then(|log| Some(log.retired.first()?.segment.number));
+    let position = Position { segment: oldest.unwrap_or(floor), offset: 0 };
+    let reads_before = counted.calls(Class::Read);
+    let followed = follow(&maker, position, usize::MAX);
+    assert!(counted.calls(Class::Read) - reads_before <= MOST_TAIL_READS, "work without bound");
+    // A record that is not taken is handed out again.
+    assert_eq!(follow(&maker, position, usize::from(mode >> 4)), followed, "in parts, it reads something else");
+    let read = match (oldest, &followed) {
+        (Some(_), Some((records, TailEnd::Reached))) => {
+            assert_eq!(*records, replayed, "a reader behind the writer does not agree");
+            records.len()
+        }
+        (Some(_), Some((records, _))) => {
+            assert!(replayed.starts_with(records), "{records:?} are not the beginning of {replayed:?}");
+            0
+        }
+        (Some(oldest), None) => panic!("segment {oldest} was replayed, and not found"),
+        (None, _) => 0,
+    };
+    let while_it_grew = newest.and_then(|(path, content)| {
+        follow_growing(&maker, position, (&env, path.as_path(), content), synced.offset as usize)
+    });
+    if let (Some(_), Some((records, TailEnd::Reached))) = (oldest, &while_it_grew) {
+        assert_eq!(*records, replayed, "a reader that was there before does not agree");
+    }
+    let from_there = read_from(&maker, Sequence::from(mode >> 4), floor);
+    for (records, _) in followed.iter().chain(&while_it_grew) {
+        assert_in_order(records, is_sealed.then_some(&written));
+    }
+    [&replayed, &from_there].into_iter().for_each(|records| assert_in_order(records, is_sealed.then_some(&written)));
+    read
+}
+
+/// Each write is behind the one before, and was written in that order, where that is known.
+fn assert_in_order(records: &[Seen], written: Option<&Written>) {
+    assert!(records.is_sorted_by(|before, behind| before.2 < behind.2), "writes out of order: {records:?}");
+    let Some(written) = written else { return };
+    let mut rest = written.batches.iter();
+    let are_there = records.iter().all(|record| rest.any(|payload| *payload == record.3));
+    assert!(are_there, "out of order, or never written: {records:?}");
+}
+
+/// What a reader behind the writer that begins there hands out, and where that ends; none if it
+/// fails. The record of this number it has to hand out twice.
+fn follow(maker: &SegmentMaker, position: Position, refused: usize) -> Option<(Vec<Seen>, TailEnd)> {
+    let mut tail = LogTail::at(maker.clone(), position).ok()??;
+    let mut records = Vec::new();
+    let mut end = read_on(&mut tail, refused, &mut records).ok()?;
+    if end == TailEnd::NotYet {
+        end = read_on(&mut tail, usize::MAX, &mut records).ok()?;
+    }
+    Some((records, end))
+}
+
+/// As [`follow`], of a reader that had reached the end when the newest segment, a file with this
+/// path and content, was empty from `cut` on. None as well if it has to begin anew.
+fn follow_growing(
+    maker: &SegmentMaker,
+    position: Position,
+    (env, path, content): (&MemEnv, &Path, Vec<u8>),
+    cut: usize,
+) -> Option<(Vec<Seen>, TailEnd)> {
+    let mut before = content.clone();
+    let cut = cut.min(before.len());
+    before[cut..].fill(0);
+    env.set_file_bytes(path, before);
+    let mut records = Vec::new();
+    let begun = LogTail::at(maker.clone(), position);
+    let begun = begun.map(|tail| tail.map(|mut tail| (read_on(&mut tail, usize::MAX, &mut records), tail)));
+    env.set_file_bytes(path, content);
+    let Ok(Some((Ok(TailEnd::Reached), mut tail))) = begun else { return None };
+    let end = read_on(&mut tail, usize::MAX, &mut records).ok()?;
+    Some((records, end))
+}
+
+/// What a reader of changes comes across that begins at that write, until it ends or fails.
+fn read_from(maker: &SegmentMaker, first: Sequence, oldest: u64) -> Vec<Seen> {
+    let mut records = Vec::new();
+    if let Ok(Some(mut tail)) = LogTail::from(maker.clone(), first, oldest) {
+        let _ = read_on(&mut tail, usize::MAX, &mut records);
+    }
+    records
+}
+
+/// Reads on to the end, or up to the record of this number.
+fn read_on(tail: &mut LogTail, refused: usize, records: &mut Vec<Seen>) -> Result<TailEnd, Error> {
+    tail.read(None, &mut |record, _| {
+        if records.len() == refused {
+            return Ok(Taken::NotYet);
+        }
+        records.push(seen(&record));
+        Ok(Taken::Yes)
+    })
 }
 
 fn last_of(first: Sequence, payload: &[u8]) -> Sequence {
     first + Operations::new(payload).count().saturating_sub(1) as Sequence
 }
 
-/// A segment of records as the fuzzer says, with their checksums. Appends the payloads of its
-/// batches to `written`.
-fn segment(number: u64, bytes: u64, parts: &mut Parts<'_>, written: &mut Vec<Vec<u8>>) -> Vec<u8> {
-    let salt = 0x5a17 + number;
-    let mut content = encode_header(number, bytes, salt).to_vec();
+/// A segment of records as the fuzzer says, with their checksums, added to those `written`. With
+/// `is_linked` it begins with its link, and its records can be those of one log.
+fn segment(number: u64, is_linked: bool, parts: &mut Parts<'_>, written: &mut Written) -> Vec<u8> {
+    let mut content = encode_header(number, SEGMENT_BYTES, salt_of(number)).to_vec();
+    if is_linked {
+        let mut payload = Vec::new();
+        link_behind(number - 1, written.end, parts.byte()).encode(&mut payload);
+        append_record(&mut content, number, RecordType::Link, (0, 0), &payload);
+    }
     for _ in 0..parts.byte() % 16 {
         let kind = match parts.byte() % 8 {
             0 => RecordType::Close,
             1 | 2 => RecordType::Link,
             _ => RecordType::Batch,
         };
-        let (sequence, synced) = (parts.number(2), parts.number(2));
+        let (mut sequence, mut synced) = (parts.number(2), parts.number(2));
         let payload = parts.part();
         let offset = content.len() as u64;
-        if offset + record_bytes(payload.len()) > bytes {
+        if offset + record_bytes(payload.len()) > SEGMENT_BYTES {
             break;
         }
-        let mut record = vec![0; RECORD_HEADER_BYTES];
-        record.extend_from_slice(payload);
-        seal_record(&mut record, kind, sequence, synced, Place { segment: number, salt, offset });
-        record.resize(record_bytes(payload.len()) as usize, 0);
-        content.extend_from_slice(&record);
+        if is_linked {
+            // One in eight is not behind the write before.
+            sequence = written.last_sequence + sequence % 8;
+            synced = (synced & !7).min(offset);
+        }
+        append_record(&mut content, number, kind, (sequence, synced), payload);
         if kind == RecordType::Batch {
-            written.push(payload.to_vec());
+            written.batches.push(payload.to_vec());
+            written.last_sequence = last_of(sequence, payload);
         }
     }
-    content.resize(bytes as usize, 0);
-    debug_assert!(content.len() >= HEADER_BYTES);
+    written.end = content.len() as u64;
+    content.resize(SEGMENT_BYTES as usize, 0);
     content
+}
+
+fn salt_of(segment: u64) -> u64 {
+    0x5a17 + segment
+}
+
+/// The link of the segment behind `previous`, whose records end there. Some values of `lie` make it
+/// another one.
+fn link_behind(previous: u64, end: u64, lie: u8) -> Link {
+    let right = Link { previous_number: previous, previous_end: end, previous_synced: end.min(HEADER_BYTES as u64) };
+    let other = u64::from(lie >> 3);
+    match lie % 8 {
+        4 => Link { previous_synced: other * 8, ..right },
+        5 => Link { previous_number: other, ..right },
+        6 => Link { previous_end: end ^ (other * 8), ..right },
+        7 => Link { previous_end: 0, ..right },
+        _ => right,
+    }
+}
+
+fn append_record(
+    content: &mut Vec<u8>,
+    segment: u64,
+    kind: RecordType,
+    (sequence, synced): (Sequence, u64),
+    payload: &[u8],
+) {
+    let offset = content.len() as u64;
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    record.extend_from_slice(payload);
+    seal_record(&mut record, kind, sequence, synced, Place { segment, salt: salt_of(segment), offset });
+    record.resize(record_bytes(payload.len()) as usize, 0);
+    content.extend_from_slice(&record);
 }
 
 /// A table that opens is read at any key and in both directions, in bounded steps, and salvaged.
@@ -361,5 +527,66 @@ pub fn blob(bytes: &[u8]) {
         let _ = file.read(&reference);
         let at = BlobReference { file: NUMBER, offset: 40, length: u32::from(mode), ..reference };
         let _ = file.read(&at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::Random;
+
+    const SEEDS: u64 = 500;
+    /// Changes of each of these logs.
+    const CHANGES: u64 = 20;
+
+    /// Three segments without a lie, and how many records they have.
+    fn right_log(random: &mut Random) -> (Vec<u8>, usize) {
+        let (first_needed, none_synced, cut) = (1, 0, random.below(16) as u8);
+        let mut bytes = vec![IS_LINKED | 3 << 1 | (random.below(16) as u8) << 4, first_needed, none_synced, cut, 0];
+        let mut records = 0;
+        for _ in 0..3 {
+            let count = random.below(16) as u8;
+            bytes.extend([0, count]);
+            for _ in 0..count {
+                let (batch, ahead, synced) = (3, 1 + random.below(7) as u8, random.below(256) as u8);
+                let length = random.below(60);
+                let payload = random.text(length);
+                bytes.extend([batch, 0, ahead, 0, synced, 0, payload.len() as u8]);
+                bytes.extend(payload);
+            }
+            records += usize::from(count);
+        }
+        (bytes, records)
+    }
+
+    /// What the fuzzer's bytes are turned into is what is meant to be reached.
+    #[test]
+    fn a_log_of_three_segments_is_read_to_the_end_by_both_readers() {
+        for seed in 0..SEEDS {
+            let (bytes, records) = right_log(&mut Random::new(seed));
+            assert_eq!(read_log(&bytes), records, "seed {seed}");
+        }
+    }
+
+    /// The readers agree on links that lead elsewhere, on segments that end elsewhere, and on
+    /// writes out of order.
+    #[test]
+    fn logs_with_lies_are_read_alike() {
+        let (mut read, mut refused) = (0, 0);
+        for seed in 0..SEEDS {
+            let mut random = Random::new(seed);
+            let (bytes, _) = right_log(&mut random);
+            for change in 0..CHANGES {
+                let mut changed = bytes.clone();
+                for _ in 0..=random.below(3) {
+                    let at = random.index(changed.len());
+                    changed[at] = random.below(256) as u8;
+                }
+                let outcome = std::panic::catch_unwind(|| read_log(&changed));
+                let records = outcome.unwrap_or_else(|_| panic!("seed {seed}, change {change}: {changed:?}"));
+                *(if records > 0 { &mut read } else { &mut refused }) += 1;
+            }
+        }
+        assert!(read > 200 && refused > 200, "{read} read, {refused} refused: the lies are all of one kind");
     }
 }

@@ -20,6 +20,7 @@
 //!  15 dropped       sequence, keyspace id, name bytes, comparator bytes: a drop, which the log has not
 //!  16 altered       sequence, keyspace id, name bytes, operator bytes, ttl: until there the keyspace had these settings
 //!  17 dropped       as 15, and operator bytes, ttl: of a keyspace that had an operator or a ttl
+//!  18 recovered     sequence, log segment number changes up to there were recovered, and some may be lost; later ones are in this segment and those behind it
 //! ```
 //! The id of a dropped keyspace is not given out again: the log may still hold writes to it, which
 //! are skipped, and its tables may still be there.

@@ -3,6 +3,7 @@
 //! work and memory in proportion to the files.
 #![cfg(target_os = "linux")]
 
+mod changes;
 mod counting;
 mod logs;
 mod look_alikes;

@@ -3,8 +3,9 @@
 use super::trying::{Outcomes, outcomes};
 use super::writing::{
     Files, KEYSPACE, TableParts, add_table, block, block_header, counted, entry, first_edit, lz4_bomb, manifest,
-    section, segment, varint, varints,
+    section, segment, varint, varints, zstd_bomb, zstd_lies, zstd_stored,
 };
+use esker::Compression;
 
 /// The number of the table at issue.
 const NUMBER: u64 = 20;
@@ -134,6 +135,51 @@ fn blocks_that_claim_too_much_are_refused() {
         assert_noticed(name, &with(content, 1));
     }
     assert_noticed("unknown-compression", &with(sound().blocks[0].0.clone(), 77));
+}
+
+/// The sound table with its blocks compressed with zstd, which it says of itself.
+fn with_zstd() -> TableParts {
+    let mut parts = sound();
+    for (content, compression) in &mut parts.blocks {
+        *content = zstd_stored(content);
+        *compression = ZSTD;
+    }
+    parts.properties.extend(section(9, &varints(&[ZSTD.into()])));
+    parts
+}
+
+/// How a block is compressed.
+const ZSTD: u8 = 2;
+
+/// A build without zstd says so, of every table that has it.
+fn assert_zstd_refused(name: &str, parts: &TableParts) {
+    if Compression::Zstd.is_available() {
+        return assert_noticed(name, parts);
+    }
+    let found = tried(name, parts);
+    let refused = found.values().filter(|outcome| outcome.starts_with("UnsupportedCompression"));
+    assert!(refused.count() > 1, "{name}: {found:#?}");
+}
+
+/// What the forger compresses is what the engine decompresses.
+#[test]
+fn a_table_that_was_forged_with_zstd_and_without_a_lie_is_read() {
+    let found = tried("zstd-sound", &with_zstd());
+    let is_read = found.values().all(|outcome| outcome == "ok");
+    let is_refused = found["open"].starts_with("UnsupportedCompression");
+    assert!(if Compression::Zstd.is_available() { is_read } else { is_refused }, "{found:#?}");
+}
+
+/// Sizes that no frame has, and frames that become more than their blocks say. A block of four
+/// bytes makes 128 KiB: the last of these is as large as it claims.
+#[test]
+fn zstd_frames_that_claim_too_much_are_refused() {
+    let whole = ("as-much-as-it-makes", zstd_bomb(64 * (128 << 10), 64));
+    for (name, content) in zstd_lies().into_iter().chain([whole]) {
+        let mut parts = with_zstd();
+        parts.blocks[0].0 = content;
+        assert_zstd_refused(&format!("zstd-{name}"), &parts);
+    }
 }
 
 /// Handles that point past the end, wrap, overlap, or all at the same block.

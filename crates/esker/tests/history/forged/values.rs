@@ -3,10 +3,10 @@
 use super::trying::{Outcomes, outcomes};
 use super::writing::{
     Files, HOLE_BYTES, KEYSPACE, LARGE, TableParts, add_table, blob, checksum, entry, first_edit, lz4_bomb, manifest,
-    properties, reference, section, segment, value_of, varints,
+    properties, reference, section, segment, value_of, varints, zstd_lies, zstd_stored,
 };
 use crate::common::Scratch;
-use esker::{Db, Options, ReadMode};
+use esker::{Compression, Db, Options, ReadMode};
 use std::fs;
 use std::os::unix::fs::FileExt;
 
@@ -88,6 +88,35 @@ fn values_that_unpack_to_too_much_are_refused() {
         let found = tried(name, &value, BLOB, blob(BLOB, 2, &stored, true));
         assert!(found["verify"].starts_with("Corruption"), "{name}: {found:#?}");
         assert!(found["get and scan"].starts_with("Corruption"), "{name}: {found:#?}");
+    }
+}
+
+/// A large value that is stored in a file of zstd's.
+fn tried_with_zstd(name: &str, stored: &[u8]) -> Outcomes {
+    let value = reference(BLOB, 40, stored.len() as u32 | COMPRESSED, checksum(BLOB, 41, stored));
+    tried(&format!("zstd-{name}"), &value, BLOB, blob(BLOB, 3, stored, true))
+}
+
+/// What the forger compresses is what the engine decompresses. A build without zstd opens no such
+/// file.
+#[test]
+fn a_large_value_that_was_forged_with_zstd_and_without_a_lie_is_read() {
+    let found = tried_with_zstd("sound", &zstd_stored(&value_of(b"large")));
+    let is_read = found.values().all(|outcome| outcome == "ok");
+    let is_refused = found["open"].starts_with("UnsupportedCompression");
+    assert!(if Compression::Zstd.is_available() { is_read } else { is_refused }, "{found:#?}");
+}
+
+#[test]
+fn values_that_zstd_unpacks_to_too_much_are_refused() {
+    for (name, stored) in zstd_lies() {
+        let found = tried_with_zstd(name, &stored);
+        if Compression::Zstd.is_available() {
+            assert!(found["verify"].starts_with("Corruption"), "{name}: {found:#?}");
+            assert!(found["get and scan"].starts_with("Corruption"), "{name}: {found:#?}");
+        } else {
+            assert!(found["open"].starts_with("UnsupportedCompression"), "{name}: {found:#?}");
+        }
     }
 }
 

@@ -8,6 +8,10 @@ use twox_hash::XxHash3_64;
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 pub const MANIFEST: u64 = 3;
+/// The version that knows every field of an edit.
+const MANIFEST_VERSION: u32 = 6;
+/// The write from which on a forged database keeps changes: the first one behind its tables.
+pub const CHANGES_FROM: u64 = 1001;
 /// The keyspace of most forged databases.
 pub const KEYSPACE: u64 = 1;
 /// The length of forged log segments.
@@ -46,7 +50,7 @@ pub fn value_of(key: &[u8]) -> Vec<u8> {
 
 /// The manifest and `CURRENT`. Behind each edit stands its voucher, so that no end is torn.
 pub fn manifest(edits: &[Vec<u8>]) -> Files {
-    let mut bytes = [&b"ESKERMAN"[..], &2u32.to_le_bytes(), &MANIFEST.to_le_bytes()].concat();
+    let mut bytes = [&b"ESKERMAN"[..], &MANIFEST_VERSION.to_le_bytes(), &MANIFEST.to_le_bytes()].concat();
     let sum = checksum(0, 0, &bytes);
     bytes.extend(sum.to_le_bytes());
     for edit in edits {
@@ -69,11 +73,19 @@ pub fn keyspace_edit(id: u64, name: &str) -> Vec<u8> {
     [varints(&[4, id]), names, varint(0)].concat()
 }
 
-/// Next file 100, last sequence 1000, the log from segment 1 on, one keyspace `k` with its writes
-/// up to 500 in tables; then `more`.
+/// Next file 100, last sequence 1000, the log from segment 1 on, which has the changes from the
+/// next write on, one keyspace `k` with its writes up to 500 in tables; then `more`.
 pub fn first_edit(more: &[Vec<u8>]) -> Vec<u8> {
-    let start = [varints(&[1, 100, 2, 1000, 3, 1, 10, 0, 0]), keyspace_edit(KEYSPACE, "k")].concat();
-    [start, varints(&[5, KEYSPACE, 500]), more.concat()].concat()
+    let start = varints(&[1, 100, 2, CHANGES_FROM - 1, 3, 1, 10, 0, 0, 13, CHANGES_FROM, 1]);
+    [start, keyspace_edit(KEYSPACE, "k"), varints(&[5, KEYSPACE, 500]), more.concat()].concat()
+}
+
+/// A database without a lie, whose log is empty: what a follower has opened before its files become
+/// those of another one.
+pub fn sound_database() -> Files {
+    let mut files = manifest(&[first_edit(&[])]);
+    files.insert("000001.wal".into(), segment(1, [0, 0, 0], &[]));
+    files
 }
 
 /// That a forged table belongs to the keyspace.
@@ -271,7 +283,7 @@ pub fn properties(entries: &[&Entry]) -> Vec<u8> {
     .concat()
 }
 
-// LZ4 and blob files.
+// LZ4, zstd and blob files.
 
 /// `raw_bytes` as claimed, then an LZ4 block of one literal repeated `repeats` times 255 and five
 /// literals more.
@@ -282,6 +294,74 @@ pub fn lz4_bomb(claimed: u32, repeats: usize) -> Vec<u8> {
     out.extend([0, 0x50]);
     out.extend(b"xxxxx");
     out
+}
+
+/// The kinds of blocks of a zstd frame: as they are, and one byte, repeated.
+const ZSTD_STORED: u32 = 0;
+const ZSTD_REPEATED: u32 = 1;
+/// The most bytes that one of them makes. A repeated byte makes them of four.
+const ZSTD_BLOCK_BYTES: u32 = 128 << 10;
+/// Behind the magic number of a frame: it does not say how long its content is, and its window is
+/// one block.
+const ZSTD_HEADER: [u8; 2] = [0, 0x38];
+
+/// A zstd frame with this header and these blocks: kind, size, content.
+fn zstd_frame(header: &[u8], blocks: &[(u32, u32, &[u8])]) -> Vec<u8> {
+    let mut out = 0xfd2f_b528_u32.to_le_bytes().to_vec();
+    out.extend(header);
+    for (at, (kind, size, content)) in blocks.iter().enumerate() {
+        let is_last = u32::from(at + 1 == blocks.len());
+        out.extend(&(is_last | kind << 1 | size << 3).to_le_bytes()[..3]);
+        out.extend(*content);
+    }
+    out
+}
+
+/// `content` in a zstd frame, without a lie: as it is, but for its last byte, which is repeated
+/// once.
+pub fn zstd_stored(content: &[u8]) -> Vec<u8> {
+    let (rest, last) = content.split_at(content.len() - 1);
+    let blocks = [(ZSTD_STORED, rest.len() as u32, rest), (ZSTD_REPEATED, 1, last)];
+    claiming(content.len() as u32, &zstd_frame(&ZSTD_HEADER, &blocks))
+}
+
+/// As [`lz4_bomb`]: `claimed`, then a zstd frame of so many blocks of one repeated byte.
+pub fn zstd_bomb(claimed: u32, blocks: usize) -> Vec<u8> {
+    let blocks = vec![(ZSTD_REPEATED, ZSTD_BLOCK_BYTES, &b"x"[..]); blocks];
+    claiming(claimed, &zstd_frame(&ZSTD_HEADER, &blocks))
+}
+
+fn claiming(claimed: u32, frame: &[u8]) -> Vec<u8> {
+    [&claimed.to_le_bytes()[..], frame].concat()
+}
+
+/// What is compressed with zstd and claims too much, by name. None needs more memory than a small
+/// database takes beside its files.
+pub fn zstd_lies() -> Vec<(&'static str, Vec<u8>)> {
+    let framed = |header: &[u8], kind: u32, size: u32| {
+        claiming(ZSTD_BLOCK_BYTES, &zstd_frame(header, &[(kind, size, &b"x"[..])]))
+    };
+    let repeated = |header: &[u8]| framed(header, ZSTD_REPEATED, ZSTD_BLOCK_BYTES);
+    let content_of_4_eib = [&[0xe0_u8][..], &(1_u64 << 62).to_le_bytes()].concat();
+    let skipped_frame = [0x184d_2a50, u32::MAX].map(u32::to_le_bytes).concat();
+    // Of 1024 bytes a frame makes so much, and no more.
+    let most = 256 * ZSTD_BLOCK_BYTES;
+    vec![
+        ("4-gib-of-40-bytes", claiming(u32::MAX, &[0x10; 36])),
+        ("1-gib-of-40-bytes", claiming(1 << 30, &[0x10; 36])),
+        ("as-much-as-a-frame-makes", claiming(most, &[0x10; 1024])),
+        ("more-than-a-frame-makes", claiming(most + 1, &[0x10; 1024])),
+        ("less-than-it-makes", zstd_bomb(100, 64)),
+        ("more-than-it-makes", zstd_bomb(900_000, 4)),
+        ("content-of-4-eib", repeated(&content_of_4_eib)),
+        ("window-of-3-tib", repeated(&[0, 0xff])),
+        ("unknown-dictionary", repeated(&[1, 0x38, 7])),
+        ("unknown-kind-of-block", framed(&ZSTD_HEADER, 3, 1)),
+        ("block-longer-than-any", framed(&ZSTD_HEADER, ZSTD_REPEATED, (1 << 21) - 1)),
+        ("block-that-is-cut-short", framed(&ZSTD_HEADER, ZSTD_STORED, ZSTD_BLOCK_BYTES)),
+        ("no-block", claiming(ZSTD_BLOCK_BYTES, &zstd_frame(&ZSTD_HEADER, &[]))),
+        ("skips-4-gib", claiming(ZSTD_BLOCK_BYTES, &skipped_frame)),
+    ]
 }
 
 /// A blob file with one value at offset 40.
