@@ -9,7 +9,7 @@ use crate::campaign::panic_text;
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{NAMES, Script, Step};
 use crate::powerloss::session::{Ground, Session, checkpoint_path, run};
-use crate::powerloss::{damaged_lives, more_scripts, option_variants, scripts, second_lives};
+use crate::powerloss::{damaged_lives, more_scripts, runs_under, scripts, second_lives, written_variants};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::simulated::MEMORY_PATH;
@@ -103,22 +103,23 @@ pub fn is_proved(at: &str, by: &str, (name, nth): (&str, u64)) -> Checked<bool> 
 /// The scenes whose name contains `only`.
 pub fn scenes(only: &str) -> Checked<Vec<Scene>> {
     let mut found = Vec::new();
-    for (variant, options) in option_variants() {
-        for Script { name, steps } in scripts().into_iter().chain(more_scripts()) {
+    for (variant, options) in written_variants() {
+        let all = scripts().into_iter().chain(more_scripts());
+        for Script { name, steps } in all.filter(|script| runs_under(&script.name, variant)) {
             let name = format!("{name}/{variant}");
             if name.contains(only) {
                 let (start, progress) = (MemEnv::new(), Progress::default());
                 found.push(Scene { name, steps, options: options.clone(), start, progress });
             }
         }
-        for (name, first, second) in second_lives() {
+        for (name, first, second) in second_lives().into_iter().filter(|(name, ..)| runs_under(name, variant)) {
             let name = format!("{name}/{variant}");
             if name.contains(only) || only.starts_with(&name) {
                 second_scenes((&name, only), &first, &second, &options, &mut found)?;
             }
         }
         let name = format!("damaged-then-repair/{variant}");
-        if name.contains(only) {
+        if name.contains(only) && runs_under(&name, variant) {
             damaged_scenes(&name, &options, &mut found)?;
         }
     }
@@ -152,11 +153,13 @@ fn second_scenes(
                 continue;
             }
             let ground = Ground::new(options, start.kill());
-            let opened = Session::open(&ground, &mut cut.progress.clone()).map_err(|error| format!("{name}: {error}"));
-            let state = database_state(opened?.db(), &NAMES)?;
-            let least = if loss == "off" { cut.progress.synced } else { cut.progress.acknowledged };
-            let count = cut.progress.find(&state, least)?;
-            let progress = cut.progress.recovered(&cut.progress.supposed(count), state, loss == "off");
+            let mut before = cut.progress.clone();
+            let opened = Session::open(&ground, &mut before).map_err(|error| format!("{name}: {error}"))?;
+            let state = database_state(opened.db(), &NAMES)?;
+            let least = if loss == "off" { before.synced } else { before.acknowledged };
+            let recovered = before.find_all(opened.db(), &state, least).map_err(|what| format!("{name}: {what}"))?;
+            drop(opened);
+            let progress = cut.progress.recovered(&recovered, state, loss == "off");
             let scene = Scene { name, steps: second.to_vec(), options: options.clone(), start, progress };
             // A copy that was completed cannot be made again.
             if Cut::after(&scene, u64::MAX, None).is_over {
@@ -373,9 +376,16 @@ fn rotted(image: &MemEnv, cut: &Cut, options: &Options) -> Checked<()> {
     Ok(())
 }
 
+/// What a power loss has left of the contents, and of names, settings and changes. What a repair
+/// makes of those without a manifest is not known.
 fn check(image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
     let ground = Ground::new(options, image.clone());
-    let session = Session::open(&ground, &mut progress.clone()).map_err(|error| error.to_string())?;
+    let mut before = progress.clone();
+    let session = Session::open(&ground, &mut before).map_err(|error| error.to_string())?;
     let state = database_state(session.db(), &NAMES)?;
-    progress.find(&state, progress.synced).map(|_| ())
+    if before.feed_is_known {
+        before.find_all(session.db(), &state, before.synced).map(drop)
+    } else {
+        before.find(&state, before.synced).map(drop)
+    }
 }

@@ -12,8 +12,8 @@ use crate::operators::silence_panics_on_purpose;
 use crate::powerloss::generated::{Limits, generated, simpler};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{Script, Step};
-use crate::powerloss::session::{Ground, run};
-use crate::powerloss::{Examination, Totals, option_variants};
+use crate::powerloss::session::{Ground, observed, run};
+use crate::powerloss::{Examination, Totals, blob_files, option_variants, some_inside};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::shrink::{shrink, simplify};
@@ -21,6 +21,8 @@ use esker::env::mem::MemEnv;
 use esker::{ChangeRetention, Compression, Options, ReadMode};
 use harm::{Death, Harm, How, Nested, of_one_death};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,7 +119,7 @@ impl Crashes {
             first_run: 0,
             runs: u64::MAX,
             points: 6,
-            limits: Limits::USUAL,
+            limits: Limits { altered_repair: true, ..Limits::USUAL },
             only: String::new(),
             threads: 2,
         }
@@ -217,8 +219,7 @@ impl Crashes {
         done: &Done,
     ) -> Result<(), Box<Failure>> {
         let mapped = random.percent(50);
-        let inside = if random.percent(40) { Some(random.next()) } else { None };
-        let death = Death { calls, inside, mapped };
+        let death = Death { calls, inside: some_inside(random), mapped };
         let harms = of_one_death(death, random);
         let (env, progress) = guarded(harms[0], || death.run(course))?;
         done.operations.fetch_add(progress.operations(), Ordering::Relaxed);
@@ -239,7 +240,12 @@ struct Moments {
     calls: u64,
     /// The calls that had been made when a step had just promised that more is durable.
     promises: Vec<u64>,
+    /// The calls of each step that has collected large values.
+    collections: Vec<Range<u64>>,
 }
+
+/// So many moments in a hundred lie within collections of large values, where there are some.
+const COLLECTIONS_PERCENT: usize = 20;
 
 impl Moments {
     /// Those of a run that nothing disturbs.
@@ -247,20 +253,34 @@ impl Moments {
         let env = MemEnv::new();
         let mut progress = Progress::default();
         let (mut promised, mut promises) = (0, Vec::new());
+        let (mut begun, mut blobs, mut collections) = (0, BTreeSet::new(), Vec::new());
+        let mut steps = observed(course.steps);
         run(course.steps, &Ground::new(course.options, env.clone()), &mut progress, &mut |progress| {
             if progress.synced > promised {
                 promises.push(env.mutations());
             }
             promised = progress.synced;
+            // Where a database is opened, or a keyspace dropped, nothing is copied.
+            let may_collect = steps.next().is_some_and(|step| !step.opens() && !matches!(step, Step::DropKeyspace(_)));
+            let (calls, left) = (env.mutations(), blob_files(&env));
+            if may_collect && !blobs.is_subset(&left) {
+                collections.push(begun..calls);
+            }
+            (begun, blobs) = (calls, left);
         })
         .map_err(|error| format!("the script fails by itself: {error}"))?;
         done.operations.fetch_add(progress.operations(), Ordering::Relaxed);
-        Ok(Moments { calls: env.mutations(), promises })
+        Ok(Moments { calls: env.mutations(), promises, collections })
     }
 
-    /// One of them. A third are those behind a promise: one that is not kept shows until something
-    /// else makes the same things durable, which often is the next step.
+    /// One of them. Few of all calls collect large values, so that some are chosen for that. Of the
+    /// others a third are those behind a promise: one that is not kept shows until something else
+    /// makes the same things durable, which often is the next step.
     fn one(&self, random: &mut Random) -> u64 {
+        if !self.collections.is_empty() && random.percent(COLLECTIONS_PERCENT) {
+            let calls = &self.collections[random.below(self.collections.len())];
+            return calls.start + random.below((calls.end - calls.start) as usize) as u64;
+        }
         if !self.promises.is_empty() && random.percent(33) {
             return self.promises[random.below(self.promises.len())];
         }
@@ -413,12 +433,68 @@ mod tests {
         if progress.attempted() > progress.acknowledged { Err("missed later".to_string()) } else { Ok(()) }
     }
 
+    /// The scripts of the campaign that have these numbers.
+    fn scripts(seeds: Range<u64>) -> impl Iterator<Item = (u64, Vec<Step>)> {
+        let Crashes { limits, .. } = Crashes::new(Settings::new(0, Duration::ZERO));
+        seeds.map(move |seed| {
+            let limits = Limits { unlogged: seed.is_multiple_of(2), ..limits };
+            (seed, generated(seed, limits).steps)
+        })
+    }
+
+    /// How often scripts collect large values under these options, and how many of so many moments
+    /// a script, chosen as the campaign does, lie within that.
+    fn collections(options: &Options, points: usize) -> (usize, usize) {
+        let (mut all, mut within) = (0, 0);
+        for (seed, steps) in scripts(0..100) {
+            let course = Course { steps: &steps, options, threaded: false };
+            let moments = Moments::of(course, &Done::default()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+            let random = &mut Random::derived(seed, &[1]);
+            let is_within = |calls: u64| moments.collections.iter().any(|range| range.contains(&calls));
+            all += moments.collections.len();
+            within += (0..points).filter(|_| is_within(moments.one(random))).count();
+        }
+        (all, within)
+    }
+
+    /// Where values are not compressed, a blob file goes because of garbage alone; where they are,
+    /// also because of copies that are smaller. Without the steps for it, or the moments, too few
+    /// would be found. About a third of what is to be expected.
+    #[test]
+    fn large_values_are_collected_while_scripts_run_and_things_die_within_that() {
+        silence_panics_on_purpose();
+        let mut chosen = variants();
+        // Where changes are kept, they keep blob files for long.
+        chosen.retain(|(name, _)| ["large-values", "at-rest", "zstd"].contains(name));
+        assert!(chosen.len() >= 2);
+        let (_, plain) = chosen[0].clone();
+        chosen.push(("uncompressed", plain.compression(Compression::None).upper_compression(Compression::None)));
+        for (name, options) in &chosen {
+            let (all, within) = collections(options, 6);
+            println!("{name}: {all} collections in 100 scripts, {within} of 600 moments within them");
+            assert!(all >= 12 && within >= 15, "{name}: {all} collections, {within} moments");
+        }
+    }
+
+    /// A step that was taken for another one would be looked at in its place.
+    #[test]
+    fn every_step_is_observed_as_often_as_it_is_said_and_the_end_once() {
+        silence_panics_on_purpose();
+        let (_, options) = &variants()[0];
+        for (seed, steps) in scripts(0..40) {
+            let mut times = 0;
+            run(&steps, &Ground::new(options, MemEnv::new()), &mut Progress::default(), &mut |_| times += 1)
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(times, observed(&steps).count() + 1, "seed {seed}");
+        }
+    }
+
     const SEED: u64 = 0xfedc_ba98_7654_3210;
 
     /// A process that dies after so many calls, then those that recover after it.
     fn processes_die(calls: u64, later: &[u64]) -> Harm {
         let death = Death { calls, inside: None, mapped: false };
-        let cuts: Vec<Cut> = later.iter().map(|&calls| Cut { calls, loss: Loss::Process }).collect();
+        let cuts: Vec<Cut> = later.iter().map(|&calls| Cut { calls, inside: None, loss: Loss::Process }).collect();
         Harm { how: How::Death(death, Found::Lost(Loss::Process)), nested: Nested::of(&cuts), seed: SEED }
     }
 

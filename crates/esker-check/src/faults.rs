@@ -15,7 +15,9 @@ mod program;
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::powerloss::script::{Script, Step};
-use crate::powerloss::{self, Examination, Sweep, add, more_scripts, number_of, option_variants, put, scripts};
+use crate::powerloss::{
+    self, Examination, Sweep, add, more_scripts, number_of, put, runs_under, scripts, written_variants,
+};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::state::Durability;
@@ -85,7 +87,7 @@ impl Faults {
     pub fn every_call(&self) -> Checked<Totals> {
         let all = scripts().into_iter().chain(more_scripts()).chain([held_readers()]);
         let scripts: Vec<Script> = all.filter(|script| script.name.contains(&self.only)).collect();
-        let variants = option_variants();
+        let variants = written_variants();
         let (cases, jobs) = self.plan(&scripts, &variants)?;
         self.work(&cases, &jobs)
     }
@@ -97,7 +99,7 @@ impl Faults {
     ) -> Checked<(Vec<Case<'a>>, Vec<Job>)> {
         let (mut cases, mut sweep) = (Vec::new(), Sweep::new());
         for script in scripts {
-            for variant in variants {
+            for variant in variants.iter().filter(|(variant, _)| runs_under(&script.name, variant)) {
                 let mut random = Random::derived(self.settings.seed, &[number_of(&script.name), number_of(variant.0)]);
                 for (found, calls) in cases_of(script, variant)? {
                     let case = cases.len();
@@ -222,6 +224,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::powerloss::option_variants;
     use std::collections::BTreeSet;
     use std::time::Duration;
 

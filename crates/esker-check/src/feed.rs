@@ -153,22 +153,35 @@ impl All {
             let told = journal.told_from(0, end);
             self.may_be_gone(journal, &told[..told.len().saturating_sub(whole.len())])?;
         }
-        take_parts(&FeedReader::default(), (journal, end), (&self.parts[..], self.some_are_gone))
+        let parts = (&self.parts[..], self.some_are_gone);
+        take_parts(&FeedReader::default(), (journal, end), parts, &mut Vec::new())
     }
 }
+
+/// Readers that the parts behind them do not fit, each with how many of those there are.
+type Failed = Vec<(usize, FeedReader)>;
 
 /// What has taken these parts in turn, each of which goes on from some later event, but for the
 /// first where none before it are gone, and the last of which goes on to the end. The same batch
 /// can be that of several events, so that each is tried.
+///
+/// What has failed once is not tried again. Of equal batches there are more ways to choose the
+/// events than can be tried, but those that choose the same last one leave the same reader, but for
+/// what has expired and for which keyspace of a name was meant. So there are about as many readers
+/// as parts times events, and each tries every later event once.
 fn take_parts(
     reader: &FeedReader,
     (journal, end): (&Journal, usize),
     (parts, some_are_gone): (&[Vec<ChangeBatch>], bool),
+    failed: &mut Failed,
 ) -> Checked<FeedReader> {
     let Some((part, later)) = parts.split_first() else {
         let mut reader = reader.clone();
         return reader.finish(journal, end).map(|()| reader);
     };
+    if failed.iter().any(|(left, other)| *left == parts.len() && other == reader) {
+        return Err("the same has failed before".to_string());
+    }
     let told = journal.told_from(reader.cursor, end);
     let most = if some_are_gone { told.len().saturating_sub(part.len()) } else { 0 };
     let least = if later.is_empty() { most } else { 0 };
@@ -179,11 +192,12 @@ fn take_parts(
             reader.skip_to(journal, told.get(skipped).copied().unwrap_or(end));
         }
         let taken = part.iter().try_for_each(|batch| reader.take(journal, end, batch));
-        match taken.and_then(|()| take_parts(&reader, (journal, end), (later, true))) {
+        match taken.and_then(|()| take_parts(&reader, (journal, end), (later, true), failed)) {
             Ok(reader) => return Ok(reader),
             Err(what) => wrong = what,
         }
     }
+    failed.push((parts.len(), reader.clone()));
     Err(wrong)
 }
 
@@ -200,7 +214,7 @@ pub fn read_on(reader: &mut FeedReader, journal: &Journal, changes: &mut Changes
 }
 
 /// What applies the changes and nothing else.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedReader {
     /// The events that are behind it.
     cursor: usize,
@@ -512,6 +526,23 @@ mod tests {
         assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_ok());
         let parts = vec![batches[..1].to_vec(), batches[3..5].to_vec()];
         assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_err());
+    }
+
+    /// Without an account of what has failed there would be a reader for each of 125,970 choices.
+    #[test]
+    fn equal_batches_in_many_parts_are_not_tried_in_every_choice_of_events() {
+        let (events, count) = (20, 8);
+        let (journal, batches) = written(&["same"; 20]);
+        let (_, others) = written(&["other"]);
+        let mut parts: Vec<Vec<ChangeBatch>> = batches[..count].iter().map(|batch| vec![batch.clone()]).collect();
+        parts.push(others);
+        let mut failed = Failed::new();
+        let taken = take_parts(&FeedReader::default(), (&journal, events), (&parts[..], true), &mut failed);
+        assert!(taken.is_err(), "nobody has written the last");
+        assert!((1..=parts.len() * (events + 1)).contains(&failed.len()), "{}", failed.len());
+        parts.pop();
+        parts.push(batches[events - 1..].to_vec());
+        assert!(take_parts(&FeedReader::default(), (&journal, events), (&parts[..], true), &mut Failed::new()).is_ok());
     }
 
     /// If a clock that went back made everything old enough, or the latest time were compared, this

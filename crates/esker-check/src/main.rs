@@ -8,7 +8,7 @@ use esker_check::crashes::Crashes;
 use esker_check::faults::Faults;
 use esker_check::kill9::{self, KillLoop};
 use esker_check::powerloss::PowerLoss;
-use esker_check::rot::Rot;
+use esker_check::rot::{FIXED_DATABASES, Rot};
 use esker_check::settings::Settings;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -196,18 +196,38 @@ struct Damage {
     /// The number of the first database
     #[arg(long, default_value_t = 0)]
     first_run: u64,
-    /// No more databases than this
-    #[arg(long, default_value_t = u64::MAX)]
-    runs: u64,
+    /// No more databases than this; of --full without --seconds, the fixed ones if not given
+    #[arg(long)]
+    runs: Option<u64>,
     /// Flips in each database
     #[arg(long)]
     flips: Option<u64>,
-    /// Every bit of every file instead
+    /// Every bit of every file instead; without --seconds there is no limit of time then
     #[arg(long)]
     full: bool,
     /// Databases at the same time
     #[arg(long, default_value_t = cores())]
     threads: usize,
+}
+
+impl Damage {
+    /// A full sweep without a limit of time ends behind the fixed databases, if nobody has said how
+    /// many there are to be: there is no end of random ones.
+    fn campaign(&self) -> Rot {
+        let mut settings = self.common.settings();
+        let mut runs = u64::MAX;
+        if self.full && self.common.seconds.is_none() {
+            settings.budget = Duration::MAX;
+            runs = FIXED_DATABASES.saturating_sub(self.first_run).max(1);
+        }
+        let mut campaign = Rot::new(settings);
+        campaign.first_run = self.first_run;
+        campaign.runs = self.runs.unwrap_or(runs);
+        campaign.flips = self.flips.unwrap_or(campaign.flips);
+        campaign.full = self.full;
+        campaign.threads = self.threads;
+        campaign
+    }
 }
 
 #[derive(Args)]
@@ -330,15 +350,8 @@ fn crashes(given: Scripts) -> Checked<()> {
     Ok(())
 }
 
-fn rot(given: Damage) -> Checked<()> {
-    let settings = given.common.settings();
-    let mut campaign = Rot::new(settings);
-    campaign.first_run = given.first_run;
-    campaign.runs = given.runs;
-    campaign.flips = given.flips.unwrap_or(campaign.flips);
-    campaign.full = given.full;
-    campaign.threads = given.threads;
-    println!("rot: seed {}, {}", settings.seed, campaign.run()?);
+fn rot(given: &Damage) -> Checked<()> {
+    println!("rot: seed {}, {}", given.common.seed, given.campaign().run()?);
     Ok(())
 }
 
@@ -458,7 +471,7 @@ fn main() -> ExitCode {
         Command::Crashes(given) => crashes(given),
         Command::Faults(given) => faults(given),
         Command::Ablation(given) => ablation(given),
-        Command::Rot(given) => rot(given),
+        Command::Rot(given) => rot(&given),
         Command::Threads(given) => threads(given),
         Command::Kill9(given) => kill9(given),
         Command::Lag(given) => lag(given),
@@ -511,9 +524,31 @@ mod tests {
             let Command::Rot(given) = parsed(&Rot { flips: 5, full, ..Rot::new(settings) }.command(7)) else {
                 panic!("another campaign");
             };
-            assert_eq!((given.common.seed, given.first_run, given.runs), (3, 7, 1));
+            assert_eq!((given.common.seed, given.first_run, given.runs), (3, 7, Some(1)));
             assert_eq!((given.flips, given.full), (Some(5), full));
         }
+    }
+
+    /// If the time of other commands ended it, this would fail.
+    #[test]
+    fn a_full_sweep_ends_by_time_only_if_one_is_given() {
+        let campaign = |line: &str| {
+            let Command::Rot(given) = parsed(line) else { panic!("another campaign") };
+            given.campaign()
+        };
+        let ends = |line: &str| {
+            let campaign = campaign(line);
+            (campaign.settings.budget, campaign.runs)
+        };
+        assert_eq!(ends("esker-check rot"), (Duration::from_secs(60), u64::MAX));
+        assert_eq!(ends("esker-check rot --full --seconds 5"), (Duration::from_secs(5), u64::MAX));
+        assert_eq!(ends("esker-check rot --full --seconds 5 --runs 2"), (Duration::from_secs(5), 2));
+        assert_eq!(ends("esker-check rot --full"), (Duration::MAX, FIXED_DATABASES));
+        assert_eq!(ends("esker-check rot --full --first-run 3"), (Duration::MAX, FIXED_DATABASES - 3));
+        assert_eq!(ends("esker-check rot --full --first-run 464"), (Duration::MAX, 1));
+        assert_eq!(ends("esker-check rot --full --first-run 464 --runs 9"), (Duration::MAX, 9));
+        let repeated = Rot { full: true, ..Rot::new(Settings::new(3, Duration::ZERO)) }.command(7);
+        assert_eq!(ends(&repeated), (Duration::MAX, 1), "a database with a wrong answer is swept again as a whole");
     }
 
     #[test]

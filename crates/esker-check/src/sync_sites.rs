@@ -21,7 +21,8 @@ pub struct Site {
     /// File and function, and whether it is contents or names that are synced: `wal/writer.rs:start
     /// contents`.
     pub at: String,
-    /// File and function of the nearest caller in another file, of those that know what for.
+    /// File and function of the nearest caller in another file, of those that know what for. Of a
+    /// sync of the whole log: for whom.
     pub by: String,
 }
 
@@ -81,8 +82,18 @@ const PASSING: [&str; 5] = [
     "job/output.rs",
 ];
 
+/// What syncs the whole log for others, each of which promises something else: the place is told by
+/// its caller.
+const LOG_SYNC: &str = "db/state/inner.rs:sync_log";
+
+/// The files of the interface whose calls sync the log by themselves: what they do then.
+const WRITING_NOTHING: [(&str, &str); 2] = [
+    ("handle/batch.rs", "a batch that writes nothing"),
+    ("handle/conditional.rs", "a conditional write that declines"),
+];
+
 /// The engine's functions in a stack, the innermost first, each with its file; without the
-/// environment and the interface.
+/// environment.
 fn frames(stack: &str) -> impl Iterator<Item = (String, String)> {
     let lines: Vec<&str> = stack.lines().collect();
     let pairs: Vec<(String, String)> = lines.windows(2).filter_map(|pair| frame(pair[0], pair[1])).collect();
@@ -102,19 +113,32 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     let name = name.split('<').next().unwrap_or_default();
     // A closure that became a part of another function says no more than that; the frame outside is
     // the function's.
-    let is_counted = !file.starts_with("env/") && !file.starts_with("handle/");
+    let is_counted = !file.starts_with("env/") && !name.is_empty();
     // Nor does what measures a call.
-    let is_counted = is_counted && !name.is_empty() && name != "timed";
+    let is_counted = is_counted && name != "timed";
     is_counted.then(|| (file.to_string(), name.to_string()))
 }
 
 fn site(what: &str, stack: &str) -> Site {
-    let mut frames = frames(stack);
-    let (file, function) = frames.next().unwrap_or_default();
-    let by = frames
-        .find(|(other, _)| *other != file && !PASSING.contains(&other.as_str()))
-        .map(|(file, function)| format!("{file}:{function}"));
-    Site { at: format!("{file}:{function} {what}"), by: by.unwrap_or_else(|| "a call of the interface".to_string()) }
+    let (calls, engine): (Vec<_>, Vec<_>) = frames(stack).partition(|(file, _)| file.starts_with("handle/"));
+    let mut engine = engine.into_iter();
+    let (file, function) = engine.next().unwrap_or_default();
+    let mut callers = engine.filter(|(other, _)| *other != file && !PASSING.contains(&other.as_str()));
+    let mut by = caller(callers.next(), &calls);
+    if by == LOG_SYNC {
+        let outside = callers.find(|(other, _)| !LOG_SYNC.starts_with(other.as_str()));
+        by = format!("sync_log for {}", caller(outside, &calls));
+    }
+    Site { at: format!("{file}:{function} {what}"), by }
+}
+
+/// A function of the engine, or where there is none, what is known of the call of the interface.
+fn caller(engine: Option<(String, String)>, calls: &[(String, String)]) -> String {
+    let Some((file, function)) = engine else {
+        let known = calls.iter().find_map(|(file, _)| WRITING_NOTHING.iter().find(|(other, _)| other == file));
+        return known.map_or("a call of the interface", |known| known.1).to_string();
+    };
+    format!("{file}:{function}")
 }
 
 impl Env for SiteEnv {
@@ -256,5 +280,54 @@ impl LogFile for SiteFile<Arc<dyn LogFile>> {
 
     fn release_memory(&self, from: u64, to: u64) {
         self.file.release_memory(from, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stack of these functions, each in its file, the innermost first, and of one of a test.
+    fn by(frames: &[(&str, &str)]) -> String {
+        let line = |(number, (file, function)): (usize, &(&str, &str))| {
+            format!("{number:4}: {function}\n             at /project/crates/esker/src/{file}:1:2\n")
+        };
+        let stack: String = frames.iter().enumerate().map(line).collect();
+        site("range", &format!("{stack}  99: run\n             at /project/crates/esker-check/src/lib.rs:1:2\n")).by
+    }
+
+    /// If every sync of the whole log were one place, a proof of one of them would stand for all.
+    #[test]
+    fn a_sync_of_the_whole_log_is_told_by_who_needs_it() {
+        let inside = [
+            ("wal/log_sync.rs", "sync_stretches"),
+            ("wal/log_sync.rs", "esker::wal::log_sync::LogSync::sync_to"),
+            ("db/state/inner.rs", "timed<u8, esker::db::state::inner::{impl#5}::sync_log::{closure_env#0}>"),
+            ("db/state/inner.rs", "esker::db::state::inner::Inner::sync_log"),
+        ];
+        let told = |outside: &[(&str, &str)]| by(&[&inside[..], outside].concat());
+        let dropped = [("db/lifecycle/drop_keyspace.rs", "make_durable"), ("handle/database.rs", "drop_keyspace")];
+        assert_eq!(told(&dropped), "sync_log for db/lifecycle/drop_keyspace.rs:make_durable");
+        let declined = [("handle/conditional.rs", "write_on_value<u8>"), ("handle/typed.rs", "take")];
+        assert_eq!(told(&declined), "sync_log for a conditional write that declines");
+        let empty = [("handle/batch.rs", "commit_and_clear_if<u8>"), ("handle/transaction.rs", "commit_with")];
+        assert_eq!(told(&empty), "sync_log for a batch that writes nothing");
+        assert_eq!(told(&[("handle/maintenance.rs", "sync")]), "sync_log for a call of the interface");
+    }
+
+    #[test]
+    fn another_sync_is_told_by_the_nearest_caller_in_another_file_that_knows_what_for() {
+        let create = [
+            ("version/manifest.rs", "prepare"),
+            ("db/background/commit_version_edit.rs", "renew_with<u8>"),
+            ("db/lifecycle/keyspaces.rs", "create"),
+            ("handle/database.rs", "keyspace"),
+        ];
+        assert_eq!(by(&create), "db/lifecycle/keyspaces.rs:create");
+        let destroy = [("db/lifecycle/destroy.rs", "destroy"), ("handle/destroy.rs", "destroy")];
+        assert_eq!(by(&destroy), "a call of the interface");
+        let batch = [("wal/log_sync.rs", "sync_stretches"), ("db/write/commit.rs", "commit_locked<u8>")];
+        let called = [&batch[..], &[("handle/batch.rs", "perform")]].concat();
+        assert_eq!(by(&called), "db/write/commit.rs:commit_locked");
     }
 }

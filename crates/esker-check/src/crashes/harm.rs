@@ -7,7 +7,7 @@ use crate::faults::{Course, Failing};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{NAMES, Step};
 use crate::powerloss::session::{Ground, Session, run};
-use crate::powerloss::{Examination, Loss, Totals, aftermath};
+use crate::powerloss::{Examination, Loss, Totals, aftermath, die_after, some_inside};
 use crate::random::Random;
 use crate::shrink::{nearby, nearest_first};
 use crate::state::database_state;
@@ -39,10 +39,7 @@ impl Death {
         if self.mapped {
             env.map_files();
         }
-        match self.inside {
-            Some(seed) => env.crash_inside(self.calls, seed),
-            None => env.crash_after(self.calls),
-        }
+        die_after(&env, self.calls, self.inside);
         let mut progress = Progress::default();
         let outcome = run(course.steps, &Ground::new(course.options, env.clone()), &mut progress, &mut |_| {});
         match outcome {
@@ -71,6 +68,8 @@ const DEPTH: usize = 2;
 pub struct Cut {
     /// After so many calls of the process that recovers.
     pub calls: u64,
+    /// In the middle of the next of them, as this number says.
+    pub inside: Option<u64>,
     pub loss: Loss,
 }
 
@@ -137,9 +136,9 @@ impl<'a> Recovery<'a> {
     }
 
     /// What is left when it is cut.
-    fn cut(&self, Cut { calls, loss }: Cut) -> Checked<Remains> {
+    fn cut(&self, Cut { calls, inside, loss }: Cut) -> Checked<Remains> {
         let env = self.image.kill();
-        env.crash_after(env.mutations() + calls);
+        die_after(&env, env.mutations() + calls, inside);
         let progress = self.run_on(&env)?;
         Ok(Remains::of(loss, (&env, &progress)))
     }
@@ -156,7 +155,8 @@ impl<'a> Recovery<'a> {
     fn some_cut(&self, random: &mut Random) -> Checked<Cut> {
         // The squared choice prefers the calls of the recovery itself.
         let limit = random.below(self.calls()? as usize + 1);
-        Ok(Cut { calls: random.below(limit + 1) as u64, loss: Loss::random(random) })
+        let calls = random.below(limit + 1) as u64;
+        Ok(Cut { calls, loss: Loss::random(random), inside: some_inside(random) })
     }
 }
 
@@ -465,9 +465,28 @@ mod tests {
         }
     }
 
+    /// If a cut in the middle of a call were one before it, or none were drawn, this would fail.
+    #[test]
+    fn recoveries_are_cut_in_the_middle_of_stores_too() {
+        let (_, options) = &option_variants()[0];
+        let steps = [Step::Batch(vec![put("key", "value")], Durability::Sync)];
+        let course = Course { steps: &steps, options, threaded: false };
+        // Behind the end of the script.
+        let death = Death { calls: u64::MAX, inside: None, mapped: false };
+        let harm = Harm { how: How::Death(death, Found::Lost(Loss::Process)), nested: None, seed: 0 };
+        let remains = harm.remains(course).unwrap().unwrap();
+        let recovery = Recovery::of(&remains, options, &mut harm.stream(0)).unwrap();
+        let left = |calls, inside| contents(&recovery.cut(Cut { calls, inside, loss: Loss::Process }).unwrap().image);
+        let calls = recovery.calls().unwrap();
+        assert!((0..calls).any(|calls| left(calls, Some(7)) != left(calls, None)), "{calls} calls");
+        let drawn: Vec<Cut> = (0..50).map(|seed| recovery.some_cut(&mut Random::new(seed)).unwrap()).collect();
+        let inside = drawn.iter().filter(|cut| cut.inside.is_some()).count();
+        assert!((5..=45).contains(&inside), "{inside} of {drawn:?}");
+    }
+
     #[test]
     fn other_seeds_are_tried_where_a_named_cut_loses_by_chance() {
-        let cut = |loss| Cut { calls: 3, loss };
+        let cut = |loss| Cut { calls: 3, inside: None, loss };
         let death = Death { calls: 5, inside: None, mapped: false };
         let how = How::Death(death, Found::Lost(Loss::Process));
         let of = |loss| Harm { how, nested: Nested::of(&[cut(Loss::Process), cut(loss)]), seed: 9 };

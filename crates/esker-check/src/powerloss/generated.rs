@@ -17,7 +17,7 @@ use std::ops::Bound;
 /// What a script may do.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most steps.
+    /// The most steps, beside those by which large values are collected.
     pub steps: usize,
     /// The most operations of a large batch.
     pub batch: usize,
@@ -29,13 +29,16 @@ pub struct Limits {
     pub repair: bool,
     /// Whether keyspaces are dropped.
     pub drops: bool,
-    /// Whether half of the scripts rename keyspaces and change their settings. Those repair
-    /// nothing: a repair without manifest takes names and settings from tables.
+    /// Whether half of the scripts rename keyspaces and change their settings.
     pub alterations: bool,
+    /// Whether a third of those repair, too. The other half does in any case where databases are
+    /// repaired.
+    pub altered_repair: bool,
     /// Whether there is a keyspace whose operator fails.
     pub failing: bool,
-    /// Whether what compaction takes cannot be foretold: the clock goes back, and, where nothing is
-    /// repaired, there is a keyspace with a filter, and one that keeps its newest tables only.
+    /// Whether what compaction takes cannot be foretold: the clock goes back, and, where settings
+    /// change or nothing is repaired, there is a keyspace with a filter, and one that keeps its
+    /// newest tables only.
     pub fading: bool,
 }
 
@@ -49,6 +52,7 @@ impl Limits {
         repair: true,
         drops: true,
         alterations: true,
+        altered_repair: false,
         failing: true,
         fading: true,
     };
@@ -57,7 +61,7 @@ impl Limits {
     fn allow(&self, keyspace: usize) -> bool {
         match keyspace {
             FRAGILE => self.failing,
-            _ if is_fading(keyspace) => self.fading && !self.repair,
+            _ if is_fading(keyspace) => self.fading && (self.alterations || !self.repair),
             _ => true,
         }
     }
@@ -65,32 +69,26 @@ impl Limits {
 
 /// The script of that seed.
 pub fn generated(seed: u64, limits: Limits) -> Script {
-    let alterations = limits.alterations && (seed / 2).is_multiple_of(2);
-    let limits = Limits { alterations, repair: limits.repair && !alterations, ..limits };
-    let mut random = Random::new(seed);
-    let mut cast: Vec<usize> = (0..KEYSPACES.len()).filter(|&keyspace| limits.allow(keyspace)).collect();
-    random.shuffle(&mut cast);
-    cast.truncate(random.between(1, 5));
-    let keys = (0..[6, 20, MOST_KEYS][random.below(3)]).map(|number| key(&mut random, number)).collect();
-    let sync_percent = [5, 20, 60][random.below(3)];
-    let mut maker = Maker {
-        random,
-        limits,
-        cast,
-        keys,
-        sync_percent,
-        settings: first_settings(),
-        now: NOW_MS,
-        checkpoints: 0,
-        // In a third of the scripts: after a failing call less can be foretold of those.
-        contended: (seed / 4).is_multiple_of(3),
-        open: [false; SLOTS],
-        next: None,
-    };
+    let mut maker = Maker::of(seed, limits);
     let count = maker.random.between(4, limits.steps);
-    let steps = (0..count).map(|_| maker.step()).collect();
+    let mut steps: Vec<Step> = (0..count).map(|_| maker.step()).collect();
+    maker.random = Random::derived(seed, &[COLLECTING]);
+    if let Some(collecting) = maker.collecting_steps() {
+        let at = maker.random.below(steps.len() + 1);
+        steps.splice(at..at, collecting);
+    }
     Script { name: format!("generated-{seed}"), steps }
 }
+
+/// The stream of a seed that the steps are drawn from by which large values are collected: the rest
+/// of a script is the same with and without them.
+const COLLECTING: u64 = 3;
+
+/// So many scripts in a hundred have such steps.
+const COLLECTING_PERCENT: usize = 40;
+
+/// How many large values there are then at most.
+const LARGE_VALUES: usize = 6;
 
 fn key(random: &mut Random, number: usize) -> Vec<u8> {
     match random.below(8) {
@@ -120,6 +118,32 @@ struct Maker {
 }
 
 impl Maker {
+    fn of(seed: u64, limits: Limits) -> Maker {
+        let alterations = limits.alterations && (seed / 2).is_multiple_of(2);
+        let repair = limits.repair && (!alterations || limits.altered_repair && (seed / 8).is_multiple_of(3));
+        let limits = Limits { alterations, repair, ..limits };
+        let mut random = Random::new(seed);
+        let mut cast: Vec<usize> = (0..KEYSPACES.len()).filter(|&keyspace| limits.allow(keyspace)).collect();
+        random.shuffle(&mut cast);
+        cast.truncate(random.between(1, 5));
+        let keys = (0..[6, 20, MOST_KEYS][random.below(3)]).map(|number| key(&mut random, number)).collect();
+        let sync_percent = [5, 20, 60][random.below(3)];
+        Maker {
+            random,
+            limits,
+            cast,
+            keys,
+            sync_percent,
+            settings: first_settings(),
+            now: NOW_MS,
+            checkpoints: 0,
+            // In a third of the scripts: after a failing call less can be foretold of those.
+            contended: (seed / 4).is_multiple_of(3),
+            open: [false; SLOTS],
+            next: None,
+        }
+    }
+
     fn step(&mut self) -> Step {
         let step = self.next.take().unwrap_or_else(|| self.some_step());
         if step.opens() || step.is_alteration() {
@@ -157,6 +181,8 @@ impl Maker {
             89..=90 => Step::ReadBeside,
             91..=92 => Step::Reopen,
             93 => Step::ReopenWith(self.random.below(OPTION_CHANGES)),
+            // So few scripts do both that each repairs more often.
+            94..=96 if self.limits.alterations && self.limits.repair => Step::Repair,
             94..=96 => Step::DropAndReopen,
             97..=98 if self.limits.repair => Step::Repair,
             97..=98 => Step::DropAndReopen,
@@ -167,6 +193,34 @@ impl Maker {
                 Step::Checkpoint(self.checkpoints, mode)
             }
         }
+    }
+
+    /// Writes large values, overwrites or deletes all but one, and compacts, so that the one that
+    /// lives is copied and its file goes. By chance such steps seldom come together.
+    fn collecting_steps(&mut self) -> Option<Vec<Step>> {
+        if !self.random.percent(COLLECTING_PERCENT) {
+            return None;
+        }
+        let cast = self.cast.iter().copied();
+        let suitable: Vec<usize> = cast.filter(|&keyspace| !is_fading(keyspace) && !counts(keyspace)).collect();
+        let keyspace = *suitable.get(self.random.below(suitable.len()))?;
+        let keys: BTreeSet<Vec<u8>> = (0..LARGE_VALUES).map(|_| self.key()).collect();
+        let mut large = Vec::new();
+        for key in &keys {
+            let length = self.random.between(600, 1500);
+            large.push(Write::new(keyspace, key.clone(), Change::Put(self.filled(length))));
+        }
+        let living = self.random.below(keys.len());
+        let mut dead = Vec::new();
+        for (_, key) in keys.into_iter().enumerate().filter(|(place, _)| *place != living) {
+            let change = if self.random.percent(50) { Change::Delete } else { Change::Put(self.random.bytes(3)) };
+            dead.push(Write::new(keyspace, key, change));
+        }
+        let durabilities = [self.durability(&large), self.durability(&dead)];
+        let mut steps = vec![Step::Batch(large, durabilities[0])];
+        steps.extend(self.random.percent(50).then_some(Step::Flush));
+        steps.extend([Step::Batch(dead, durabilities[1]), Step::Compact]);
+        Some(steps)
     }
 
     fn alteration(&mut self) -> Step {
@@ -396,6 +450,11 @@ impl Maker {
             30..=37 => self.random.between(21, 300),
             _ => self.random.between(301, 3000),
         };
+        self.filled(length)
+    }
+
+    /// So many bytes, or as many as a value may have, which compress or do not.
+    fn filled(&mut self, length: usize) -> Vec<u8> {
         let length = length.min(self.limits.value);
         if self.random.percent(50) { vec![self.random.next() as u8; length] } else { self.random.bytes(length) }
     }
@@ -507,16 +566,13 @@ pub fn simpler(step: &Step) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::powerloss::option_variants;
     use crate::powerloss::progress::Progress;
     use crate::powerloss::script::{SIFTED, may_fail};
     use crate::powerloss::session::{Ground, Session, run};
-    use crate::simulated::MEMORY_PATH;
-    use esker::Options;
-    use esker::env::Env;
+    use crate::powerloss::{blob_files, option_variants};
     use esker::env::mem::MemEnv;
+    use esker::{Compression, Options};
     use std::collections::BTreeMap;
-    use std::path::Path;
 
     /// The limits as the campaign chooses them.
     fn limits_of(seed: u64) -> Limits {
@@ -628,35 +684,89 @@ mod tests {
         assert!(left_out >= 20, "{left_out}");
     }
 
-    fn blob_files(env: &MemEnv) -> BTreeSet<String> {
-        let names = env.list(Path::new(MEMORY_PATH)).unwrap();
-        names.into_iter().filter(|name| name.ends_with(".blob")).collect()
-    }
-
-    /// How many blob files go while a script runs that drops nothing and is never reopened: all of
-    /// those are collected.
-    fn collected(seed: u64, options: &Options) -> usize {
-        let limits = Limits { repair: false, drops: false, alterations: false, ..limits_of(seed) };
+    /// What came of the collecting steps of a script on a database without anything else: whether
+    /// the last of them made a blob file go, and whether it copied large values.
+    fn collected(seed: u64, options: &Options) -> Option<(bool, bool)> {
+        let mut maker = Maker::of(seed, limits_of(seed));
+        maker.random = Random::derived(seed, &[COLLECTING]);
+        let mut steps = maker.collecting_steps()?;
+        assert_eq!(steps.pop(), Some(Step::Compact), "seed {seed}");
         let env = MemEnv::new();
         let mut progress = Progress::default();
         let mut session = Session::open(&Ground::new(options, env.clone()), &mut progress).unwrap();
-        let mut gone = 0;
-        for step in generated(seed, limits).steps.iter().filter(|step| !step.opens()) {
-            let before = blob_files(&env);
+        let mut perform = |session: &mut Session, step: &Step| {
             let performed = session.perform(step, &mut progress);
             performed.unwrap_or_else(|error| panic!("seed {seed}, {step:?}: {error}"));
-            gone += before.difference(&blob_files(&env)).count();
-        }
+        };
+        steps.iter().for_each(|step| perform(&mut session, step));
+        let before = (blob_files(&env), session.db().stats().blob_written_bytes);
+        perform(&mut session, &Step::Compact);
+        perform(&mut session, &Step::Compare);
+        let after = (blob_files(&env), session.db().stats().blob_written_bytes);
         session.close().unwrap();
-        gone
+        Some((!before.0.is_subset(&after.0), after.1 > before.1))
     }
 
+    /// Values that are not compressed are copied for no other reason than that most of their file
+    /// is garbage. If most values lived, or were not large ones, this would fail.
     #[test]
-    fn blob_files_are_collected_while_scripts_run() {
+    fn collecting_steps_make_blob_files_go_and_copy_what_lives() {
         let variants = option_variants();
         let (_, options) = variants.iter().find(|(name, _)| *name == "large-values").unwrap();
-        let counts: Vec<usize> = (0..100).map(|seed| collected(seed, options)).collect();
+        let options = options.clone().compression(Compression::None).upper_compression(Compression::None);
+        let all: Vec<(bool, bool)> = (0..150).filter_map(|seed| collected(seed, &options)).collect();
+        let gone = all.iter().filter(|(is_gone, _)| *is_gone).count();
+        let copied = all.iter().filter(|(_, is_copied)| *is_copied).count();
+        println!("{} scripts, in {gone} files went, in {copied} values were copied", all.len());
+        assert!(all.len() >= 30, "{}", all.len());
+        assert!(gone * 4 >= all.len() * 3 && copied * 3 >= all.len(), "{gone} and {copied} of {}", all.len());
+    }
+
+    /// Each kind of change before a repair, and what a filter or FIFO takes.
+    fn before_a_repair(step: &Step) -> Vec<&'static str> {
+        let kept = |write: &Write| match write.keyspace {
+            WINDOW => Some("put into a window"),
+            SIFTED => Some("put that a filter sees"),
+            _ => None,
+        };
+        let alteration = match step {
+            Step::Rename(_) => Some("rename"),
+            Step::Operator(..) => Some("other operator"),
+            Step::Ttl(..) => Some("other lives"),
+            Step::Style(..) => Some("other style"),
+            _ => None,
+        };
+        alteration.into_iter().chain(step.writes().iter().filter_map(kept)).collect()
+    }
+
+    /// If scripts that change names and settings repaired nothing, or had no keyspace of which
+    /// compaction takes values, this would fail.
+    #[test]
+    fn what_a_repair_must_leave_alone_comes_before_repairs() {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for seed in 0..2000 {
+            let Script { steps, .. } = generated(seed, Limits { altered_repair: true, ..limits_of(seed) });
+            let Some(last) = steps.iter().rposition(|step| *step == Step::Repair) else { continue };
+            let before: BTreeSet<&str> = steps[..last].iter().flat_map(before_a_repair).collect();
+            before.into_iter().for_each(|what| *counts.entry(what).or_default() += 1);
+        }
         println!("{counts:?}");
-        assert!(counts.iter().sum::<usize>() >= 1, "{counts:?}");
+        assert_eq!(counts.len(), 6, "{counts:?}");
+        assert!(counts.values().all(|&count| count >= 3), "{counts:?}");
+    }
+
+    /// Scripts of kept seeds are what they were but for the steps that were put between.
+    #[test]
+    fn steps_that_are_put_between_change_no_other() {
+        for seed in 0..100 {
+            let limits = limits_of(seed);
+            let mut alone = Maker::of(seed, limits);
+            let count = alone.random.between(4, limits.steps);
+            let others: Vec<Step> = (0..count).map(|_| alone.step()).collect();
+            let Script { steps, .. } = generated(seed, limits);
+            let more = steps.len() - others.len();
+            let is_between = |at: usize| steps[..at] == others[..at] && steps[at + more..] == others[at..];
+            assert!([0, 3, 4].contains(&more) && (0..=count).any(is_between), "seed {seed}");
+        }
     }
 }

@@ -22,16 +22,19 @@ mod written;
 
 use crate::Checked;
 use crate::campaign::panic_text;
+use crate::feed::LEAST_KEPT_BYTES;
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{State, database_state, difference, read_gets};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, Options, WalMode};
+use esker::{ChangeRetention, Compression, Db, Options, WalMode};
 use progress::Progress;
 use script::{NAMES, Script, Step};
 use session::{Ground, Session, checkpoint_path, run, with_mended_operators, with_operators};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use survey::survey;
@@ -75,6 +78,31 @@ impl Loss {
     }
 }
 
+/// How many of a hundred deaths are in the middle of a call.
+const INSIDE_PERCENT: usize = 40;
+
+/// A number that says what the call has done in the middle of which something dies; none where it
+/// dies between two calls.
+pub(crate) fn some_inside(random: &mut Random) -> Option<u64> {
+    random.percent(INSIDE_PERCENT).then(|| random.next())
+}
+
+/// Lets everything die after so many calls, or in the middle of the next one, as a number says.
+pub(crate) fn die_after(env: &MemEnv, calls: u64, inside: Option<u64>) {
+    match inside {
+        Some(seed) => env.crash_inside(calls, seed),
+        None => env.crash_after(calls),
+    }
+}
+
+/// The files of the database that hold large values.
+pub(crate) fn blob_files(env: &MemEnv) -> BTreeSet<PathBuf> {
+    let is_one = |path: &PathBuf| {
+        path.parent() == Some(Path::new(MEMORY_PATH)) && path.extension().is_some_and(|extension| extension == "blob")
+    };
+    env.files().into_iter().filter(is_one).collect()
+}
+
 /// The options that every script is run under.
 pub fn option_variants() -> Vec<(&'static str, Options)> {
     let base = || {
@@ -91,6 +119,26 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
         ("tiny", base().write_buffer_bytes(1).wal_segment_bytes(1).target_file_bytes(1)),
         ("large-values", base().min_blob_size(20)),
     ]
+}
+
+/// The options under which changes are kept, and the beginning of the names of the written scripts
+/// that are about that.
+const CHANGES: &str = "changes";
+
+/// The options that the written scripts are run under: the usual ones, and some under which changes
+/// are kept, and given up after a few writes.
+pub fn written_variants() -> Vec<(&'static str, Options)> {
+    let mut variants = option_variants();
+    let (_, base) = variants[0].clone();
+    let retention = ChangeRetention::Bytes(LEAST_KEPT_BYTES);
+    variants.push((CHANGES, base.wal_segment_bytes(2 << 10).min_blob_size(400).keep_changes(retention)));
+    variants
+}
+
+/// Whether a written script is run under those options: the ones about changes where these are
+/// kept, all others elsewhere.
+pub(crate) fn runs_under(script: &str, variant: &str) -> bool {
+    script.starts_with(CHANGES) == (variant == CHANGES)
 }
 
 /// A number for a script, from its name alone: the same whatever other scripts run.
@@ -163,10 +211,11 @@ impl PowerLoss {
     /// Every mutating call of every written script.
     pub fn every_call(&self) -> Checked<Totals> {
         let scripts = self.chosen(scripts().into_iter().chain(more_scripts()).collect());
-        let variants = option_variants();
+        let variants = written_variants();
         let mut sweep = Sweep::new();
         for (script, Script { name, steps }) in scripts.iter().enumerate() {
-            for (variant, (variant_name, options)) in variants.iter().enumerate() {
+            let own = variants.iter().enumerate().filter(|(_, (variant, _))| runs_under(name, variant));
+            for (variant, (variant_name, options)) in own {
                 let env = MemEnv::new();
                 let mut progress = Progress::default();
                 run(steps, &Ground::new(options, env.clone()), &mut progress, &mut |_| {})
@@ -361,17 +410,17 @@ impl Examination<'_> {
         // The squared choice prefers the calls of the recovery itself.
         let limit = random.below(calls as usize + 1);
         let after = env.mutations() + random.below(limit + 1) as u64;
-        env.crash_after(after);
+        let (loss, inside) = (Loss::random(random), some_inside(random));
+        die_after(&env, after, inside);
         let mut progress = recovered.clone();
         if let Err(error) = run(steps, &Ground::new(self.options, env.clone()), &mut progress, &mut |_| {})
             && !env.is_dead()
         {
             return Err(format!("the second recovery fails by itself: {error}"));
         }
-        let loss = Loss::random(random);
         self.totals.nested_images.fetch_add(1, Ordering::Relaxed);
         self.examine(&loss.image(&env), loss, &progress, random, depth - 1)
-            .map_err(|what| format!("then recovered, dead after {after} calls: {what}"))
+            .map_err(|what| format!("then recovered, dead after {after} calls (inside: {inside:?}): {what}"))
     }
 }
 

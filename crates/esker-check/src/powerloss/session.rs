@@ -529,7 +529,14 @@ fn finish_destroying(options: &Options, progress: &mut Progress) -> esker::Resul
     Ok(())
 }
 
-/// Runs steps until one fails. `observe` is called after every step.
+/// The steps, each as often as [`run`] calls `observe` for it: for one that closes also behind the
+/// close, where that is one of its own.
+pub fn observed(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    let times = |step: &Step| if matches!(step, Step::Reopen | Step::ReopenWith(_) | Step::Destroy) { 2 } else { 1 };
+    steps.iter().flat_map(move |step| std::iter::repeat_n(step, times(step)))
+}
+
+/// Runs steps until one fails. `observe` is called after every step, and behind every close.
 pub fn run(
     steps: &[Step],
     ground: &Ground,

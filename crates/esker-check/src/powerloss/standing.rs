@@ -164,10 +164,12 @@ fn check_one(db: &Db, keyspace: usize, possible: &Possible) -> Checked<Option<Se
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Change, Write};
     use crate::powerloss::option_variants;
     use crate::powerloss::progress::Progress;
     use crate::powerloss::script::{Step, WINDOW};
-    use crate::powerloss::session::{Ground, Session};
+    use crate::powerloss::session::{Ground, Session, run};
+    use crate::state::Durability;
     use esker::env::mem::MemEnv;
 
     /// A style that is not stored, or another one than was set, fails here.
@@ -189,5 +191,43 @@ mod tests {
             other.settle(0, true);
             assert!(other.check(db).is_err());
         }
+    }
+
+    /// A repair that took names and settings from tables, which are of before the changes, although
+    /// there is a manifest, fails here.
+    #[test]
+    fn names_and_settings_outlive_the_loss_of_the_file_that_names_the_manifest() {
+        let (_, options) = option_variants().swap_remove(0);
+        let ground = Ground::new(&options, MemEnv::new());
+        let mut progress = Progress::default();
+        let put = |keyspace: usize| {
+            Step::Single(Write::new(keyspace, "key", Change::Put(b"value".to_vec())), Durability::Sync)
+        };
+        let steps = [
+            put(0),
+            put(2),
+            put(WINDOW),
+            put(SIFTED),
+            Step::Flush,
+            Step::Rename(0),
+            Step::Ttl(0, Ttl::On(None)),
+            Step::Operator(2, Operator::Max),
+            Step::Rename(WINDOW),
+            Step::Style(WINDOW, CompactionStyle::Leveled),
+            Step::Rename(SIFTED),
+            Step::Repair,
+            Step::Compare,
+            put(0),
+            put(WINDOW),
+            Step::Compare,
+        ];
+        run(&steps, &ground, &mut progress, &mut |_| {}).unwrap();
+        let session = Session::open(&ground, &mut progress).unwrap();
+        let found = progress.standing.check(session.db()).unwrap();
+        let renamed = |keyspace: usize| Setting { is_renamed: true, ..first_setting(keyspace) };
+        assert_eq!(found[0], Some(Setting { ttl: Ttl::On(None), ..renamed(0) }));
+        assert_eq!(found[2], Some(Setting { operator: Operator::Max, ..first_setting(2) }));
+        assert_eq!(found[WINDOW], Some(Setting { style: CompactionStyle::Leveled, ..renamed(WINDOW) }));
+        assert_eq!(found[SIFTED], Some(renamed(SIFTED)));
     }
 }

@@ -20,7 +20,7 @@ use super::script::{WINDOW, WINDOW_BYTES};
 use crate::model::{Change, Write};
 use crate::state::{Place, State};
 
-/// More than a table of one entry takes beside its key and value.
+/// More than a table of one entry takes beside its key and value, which a test asks of the engine.
 const TABLE_BYTES: u64 = 500;
 /// More often than a key is in such a table: in the block, in the index, as the first, as the last.
 const KEY_COPIES: u64 = 8;
@@ -103,7 +103,14 @@ fn most_bytes(write: &Write) -> u64 {
 mod tests {
     use super::*;
     use crate::model::NEVER;
-    use crate::state::Held;
+    use crate::powerloss::option_variants;
+    use crate::powerloss::progress::Progress;
+    use crate::powerloss::script::Step;
+    use crate::powerloss::session::{Ground, OPTION_CHANGES, Session};
+    use crate::random::Random;
+    use crate::state::{Durability, Held};
+    use esker::Options;
+    use esker::env::mem::MemEnv;
     use std::ops::Bound;
 
     /// A window whose tables take this much each.
@@ -171,5 +178,51 @@ mod tests {
         let mut compacted = Tables::unknown();
         compacted.note_flush(1);
         assert!(with(compacted).may_have(&["a"]));
+    }
+
+    /// What FIFO counts of a window with nothing but what this step writes: its tables, and the
+    /// large values that they refer to. Its name is the longer one, which tables repeat.
+    fn bytes_of(step: &Step, (options, changed): (&Options, Option<usize>)) -> u64 {
+        let env = MemEnv::new();
+        let ground = Ground::new(options, env.clone());
+        let ground = changed.map_or(ground.clone(), |number| ground.changed(number));
+        let mut progress = Progress::default();
+        let mut session = Session::open(&ground, &mut progress).unwrap();
+        for step in [&Step::Rename(WINDOW), step, &Step::Flush] {
+            session.perform(step, &mut progress).unwrap();
+        }
+        let tables = env.files().into_iter().filter(|path| path.extension().is_some_and(|end| end == "table"));
+        let bytes = tables.map(|path| env.file_bytes(&path).map_or(0, |bytes| bytes.len() as u64));
+        bytes.sum::<u64>() + session.db().stats().live_blob_bytes
+    }
+
+    /// If tables became larger than the oracle takes them for, or the oracle took them for many
+    /// times as large as they are, this would fail: it would call wrong what FIFO may drop, or
+    /// allow what it may not.
+    #[test]
+    fn what_is_written_takes_no_more_than_the_oracle_takes_it_for() {
+        let mut most_beside = 0;
+        for (name, options) in option_variants() {
+            for changed in std::iter::once(None).chain((0..OPTION_CHANGES).map(Some)) {
+                for (key, value) in [(0, 0), (0, 3000), (41, 0), (41, 40), (41, 3000), (900, 0), (900, 40)] {
+                    let mut random = Random::new(key + value);
+                    let (key, value) = (random.bytes(key as usize), random.bytes(value as usize));
+                    let beside = |bytes: u64| bytes.saturating_sub((key.len() + value.len()) as u64);
+                    let write = Write::new(WINDOW, key.clone(), Change::Put(value.clone()));
+                    let load = Step::Ingest(WINDOW, vec![(key.clone(), value.clone())]);
+                    for step in [Step::Single(write.clone(), Durability::Sync), load] {
+                        let (bytes, most) = (bytes_of(&step, (&options, changed)), most_bytes(&write));
+                        let (keys, values) = (key.len(), value.len());
+                        assert!(
+                            (1..=most).contains(&bytes),
+                            "{name}, changed: {changed:?}: {bytes} bytes of a key of {keys} and a value of {values}"
+                        );
+                        most_beside = most_beside.max(if keys == 0 { beside(bytes) } else { 0 });
+                    }
+                }
+            }
+        }
+        println!("{most_beside} bytes at most beside key and value");
+        assert!(most_beside * 4 >= TABLE_BYTES, "{most_beside}");
     }
 }

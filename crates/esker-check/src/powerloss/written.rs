@@ -2,10 +2,11 @@
 //! after a recovery.
 
 use super::script::{EXPIRING, HOUR_MS, KEYSPACES, NOW_MS, Script, Step, usual_key};
+use crate::generator::Expected;
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
-use esker::CheckpointMode;
+use esker::{CheckpointMode, CompactionStyle};
 use std::ops::Bound;
 
 fn write(keyspace: usize, key: &str, change: Change) -> Write {
@@ -402,7 +403,99 @@ pub fn more_scripts() -> Vec<Script> {
     ]
     .into_iter()
     .chain(more_bulk_scripts())
+    .chain(more_call_scripts())
+    .chain(changes_scripts())
     .collect()
+}
+
+/// Every change of a name and of settings, each behind a write that is not durable yet.
+fn altered() -> Vec<Step> {
+    use Durability::{Async, Sync};
+    vec![
+        mixed(1, Async),
+        Step::Rename(0),
+        Step::Single(put("x", "1"), Async),
+        Step::Ttl(0, Ttl::On(None)),
+        Step::Single(put("x", "2"), Async),
+        Step::Operator(0, Operator::Max),
+        Step::Style(1, CompactionStyle::Leveled),
+        mixed(2, Async),
+        // Its operands are combined first.
+        Step::Operator(1, Operator::Max),
+        mixed(3, Sync),
+        Step::DropAndReopen,
+        Step::Rename(0),
+        mixed(4, Async),
+    ]
+}
+
+/// Those of them that change settings, sync what others have written, and remove a database.
+fn more_call_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    let ask = |key: &str, value: &str, expected: Expected, how| Step::Ask(put(key, value), expected, how);
+    vec![
+        script("settings", altered()),
+        script(
+            "declined",
+            vec![
+                Step::Single(put("x", "1"), Async),
+                ask("x", "2", Expected::Absent, Sync),
+                Step::Single(put("y", "3"), Async),
+                Step::Sync,
+                Step::Single(put("y", "4"), Async),
+                ask("y", "5", Expected::Other, Sync),
+                ask("z", "6", Expected::Absent, Async),
+            ],
+        ),
+        // Apart: a program that goes on after failures keeps no account of transactions held open.
+        script(
+            "nothing-to-commit",
+            vec![
+                Step::Single(put("x", "1"), Async),
+                Step::Begin(0, Vec::new()),
+                Step::Commit(0, Sync),
+                Step::Single(put("x", "2"), Async),
+            ],
+        ),
+        script("destroy", vec![mixed(1, Sync), Step::Flush, mixed(2, Async), Step::Destroy, mixed(3, Sync)]),
+    ]
+}
+
+/// More than half a segment of the log where changes are kept, so that the next one takes another.
+fn filling(number: usize) -> Step {
+    let mut random = Random::new(number as u64);
+    let to = |key: usize| Write::new(0, format!("k{key}"), Change::Put(random.bytes(350)));
+    Step::Batch((0..3).map(to).collect(), Durability::Async)
+}
+
+/// Scripts about changes, which are run where these are kept: see [`super::runs_under`].
+fn changes_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    let (first, second) = ((1..=8).map(filling), (9..=12).map(filling));
+    let given_up = [Step::Rename(0)].into_iter().chain(first).chain([Step::Flush]).chain(second);
+    vec![
+        script("changes-settings", altered()),
+        // With a rename, so that a failing call ends the program: one that goes on would wait for
+        // an error where a full disk keeps changes from being given up, of which nobody is told.
+        script(
+            "changes-given-up",
+            given_up.chain([Step::Flush, Step::DropAndReopen, mixed(13, Sync), Step::Flush]).collect(),
+        ),
+        // What the next process finds without its having been synced.
+        script(
+            "changes-recovered",
+            vec![
+                mixed(1, Async),
+                large(1, 500, Async),
+                Step::DropAndReopen,
+                mixed(2, Async),
+                Step::DropAndReopen,
+                mixed(3, Sync),
+            ],
+        ),
+    ]
 }
 
 /// Those of them that move much.

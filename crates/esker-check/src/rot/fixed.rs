@@ -2,7 +2,8 @@
 
 use super::specimen::{End, Performed, Specimen, Tables, perform};
 use crate::Checked;
-use crate::model::{Change, Write};
+use crate::feed::ALL_BYTES;
+use crate::model::{Change, Ttl, Write};
 use crate::powerloss::option_variants;
 use crate::powerloss::script::Step;
 use crate::powerloss::session::{Ground, with_operators};
@@ -10,7 +11,7 @@ use crate::powerloss::{add, put};
 use crate::simulated::MEMORY_PATH;
 use crate::state::Durability;
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{CheckpointMode, Compression, Db, Options, ReadMode};
+use esker::{ChangeRetention, CheckpointMode, Compression, Db, Options, ReadMode};
 use std::path::Path;
 
 /// Where the script loads, and where it flushes for the last time.
@@ -63,7 +64,7 @@ enum Loss {
 }
 
 /// Names, for messages; how tables are read and blocks compressed; when the script ends.
-const FIXED: [(&str, Tables, Compression, Death); 16] = [
+const FIXED: [(&str, Tables, Compression, Death); 17] = [
     ("closed", Tables::Mapped, Compression::Lz4, Death::None),
     ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
     ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
@@ -85,9 +86,12 @@ const FIXED: [(&str, Tables, Compression, Death); 16] = [
     ("killed in a repair", Tables::MappedChecked, Compression::Lz4, Death::Marking(Call::RepairUndone)),
     ("killed at the end of a repair", Tables::FromFiles, Compression::None, Death::Marking(Call::RepairDone)),
     ("killed at the end of a checkpoint", Tables::Mapped, Compression::Lz4, Death::Marking(Call::Checkpoint)),
+    (CHANGES_KEPT, Tables::FromFiles, Compression::Lz4, Death::Dropped),
 ];
 /// Whether the name is that of a database whose log is the point.
 const USED_AGAIN: &str = "with a log used again";
+/// That of one that keeps its changes, in many segments of the log.
+const CHANGES_KEPT: &str = "with its changes kept";
 const RANDOM: Loss = Loss::Power(CrashMode::Random, 5);
 const NOTHING: Loss = Loss::Power(CrashMode::LoseAll, 0);
 const EVERYTHING: Loss = Loss::Power(CrashMode::KeepAll, 0);
@@ -115,6 +119,17 @@ fn script() -> Vec<Step> {
         batch(vec![put("k1", "un"), long("k7", "w"), add("hits", 4), append("log", "d")], Durability::Sync),
         batch(vec![put("k8", "eight"), add("hits", 5)], Durability::Async),
     ]
+}
+
+/// The same with changes that the log has not: a keyspace is dropped, one is renamed, and one gets
+/// another setting.
+fn altering_script() -> Vec<Step> {
+    let mut steps = script();
+    let session = Write::new(3, "session", Change::Put("open".into()));
+    let alterations =
+        [Step::Single(session, Durability::Sync), Step::DropKeyspace(3), Step::Rename(2), Step::Ttl(0, Ttl::On(None))];
+    steps.splice(LAST_FLUSH..LAST_FLUSH, alterations);
+    steps
 }
 
 /// How many writes there are before a flush gives up the log segments that they are in.
@@ -155,6 +170,18 @@ fn options(tables: Tables, compression: Compression) -> Options {
         Tables::FromFiles => base.read_mode(ReadMode::Pread),
         Tables::Mapped => base,
         Tables::MappedChecked => base.read_mode(ReadMode::MmapChecked),
+    }
+}
+
+/// How the database of that name is made.
+fn making(name: &str, options: Options) -> (Options, Vec<Step>) {
+    match name {
+        USED_AGAIN => (options.wal_segment_bytes(2 << 10), rounds()),
+        CHANGES_KEPT => {
+            let keeping = options.wal_segment_bytes(512).keep_changes(ChangeRetention::Bytes(ALL_BYTES));
+            (keeping, altering_script())
+        }
+        _ => (options, script()),
     }
 }
 
@@ -245,10 +272,7 @@ fn tables(env: &MemEnv) -> usize {
 /// That database, and its name.
 pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
     let (name, tables, compression, death) = FIXED[number as usize % FIXED.len()];
-    let (mut options, mut script) = (options(tables, compression), script());
-    if name == USED_AGAIN {
-        (options, script) = (options.wal_segment_bytes(2 << 10), rounds());
-    }
+    let (options, script) = making(name, options(tables, compression));
     let whole = perform(&script, &options, None);
     if let Err(error) = whole.outcome {
         return Err(format!("the script fails by itself: {error}"));
@@ -311,6 +335,12 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
     }
     let specimen = Specimen::of(image, performed, (&options, tables), end).map_err(|what| format!("{name}: {what}"))?;
     Ok((name, specimen))
+}
+
+/// The number of the one that keeps its changes.
+#[cfg(test)]
+pub fn with_changes_kept() -> u64 {
+    FIXED.iter().position(|(name, ..)| *name == CHANGES_KEPT).expect("there is one") as u64
 }
 
 #[cfg(test)]

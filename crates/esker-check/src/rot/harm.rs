@@ -89,6 +89,17 @@ impl Harm {
         all
     }
 
+    /// Another one while open, to one of these files: a flip for a flip, so that what comes of it
+    /// is counted as what it is.
+    pub fn elsewhere(&self, files: &[(PathBuf, u64)], random: &mut Random) -> Harm {
+        loop {
+            let other = Harm::any(files, 0, true, random);
+            if other.is_flip() == self.is_flip() {
+                return other;
+            }
+        }
+    }
+
     pub fn is_flip(&self) -> bool {
         matches!(self.how, How::Flip(_))
     }

@@ -8,8 +8,10 @@
 //! blob file of the same age; damage to the last edit of the manifest in force may take what only
 //! that edit made durable; any other leaves everything or an error. Scans that end with an error
 //! must have been right as far as they came. Loads, compactions and copies of a damaged database
-//! carry no wrong value on, and a repair shows none that its key never had.
+//! carry no wrong value on, and a repair shows none that its key never had. Where changes are kept,
+//! their readers are told those of the same state, in order and without a hole, or of an error.
 
+mod changes;
 mod fixed;
 mod harm;
 mod manifest;
@@ -34,6 +36,14 @@ use trial::{Outcome, harm_closed, harm_open};
 pub struct Totals {
     /// Databases.
     pub databases: AtomicU64,
+    /// Those that were due; 0 if that is as many as there is time for.
+    pub databases_due: AtomicU64,
+    /// Those whose readers of changes are asked too.
+    pub with_changes: AtomicU64,
+    /// Harms, also those that change nothing.
+    pub harms: AtomicU64,
+    /// Those that were due to the databases.
+    pub harms_due: AtomicU64,
     /// Bits flipped while closed.
     pub closed: AtomicU64,
     /// Bits flipped while open.
@@ -49,22 +59,36 @@ pub struct Totals {
     pub allowed: AtomicU64,
     /// Harms with a wrong answer.
     pub wrong: AtomicU64,
+    /// Those of them that are flips.
+    pub wrong_flips: AtomicU64,
 }
 
 impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (harms, harms_due) = (count(&self.harms), count(&self.harms_due));
         let flips = count(&self.closed) + count(&self.open);
-        let (open, sectors, databases) = (count(&self.open), count(&self.sectors), count(&self.databases));
-        let files = count(&self.files);
-        let (errors, allowed, wrong) = (count(&self.errors), count(&self.allowed), count(&self.wrong));
+        let (open, sectors, files) = (count(&self.open), count(&self.sectors), count(&self.files));
+        let (databases, databases_due) = (count(&self.databases), count(&self.databases_due));
+        let of_due = if databases_due > 0 { format!(" of {databases_due}") } else { String::new() };
+        let with_changes = count(&self.with_changes);
+        let (errors, allowed) = (count(&self.errors), count(&self.allowed));
+        let (wrong, wrong_flips) = (count(&self.wrong), count(&self.wrong_flips));
         write!(
             f,
-            "{flips} flips ({open} while open), {sectors} wrong sectors and {files} wrong files of {databases} databases: {errors} errors, {allowed} allowed states, {wrong} \
-             wrong answers"
-        )
+            "{harms} of {harms_due} harms: {flips} flips ({open} while open), {sectors} wrong sectors and {files} \
+             wrong files of {databases}{of_due} databases ({with_changes} with their changes): {errors} errors, \
+             {allowed} allowed states, {wrong} wrong answers ({wrong_flips} of flips)"
+        )?;
+        if harms < harms_due || databases < databases_due {
+            write!(f, "; the time was up before the rest of what was due")?;
+        }
+        Ok(())
     }
 }
+
+/// How many fixed databases a full sweep begins with.
+pub const FIXED_DATABASES: u64 = fixed::COUNT;
 
 /// A campaign of flipped bits.
 #[derive(Clone, Debug)]
@@ -93,6 +117,9 @@ impl Rot {
     /// Runs it; the error tells the first wrong answer and the command that repeats it.
     pub fn run(&self) -> Checked<Totals> {
         let totals = Totals::default();
+        if self.runs < u64::MAX {
+            totals.databases_due.store(self.runs, Ordering::Relaxed);
+        }
         let next = AtomicU64::new(0);
         let failure: Mutex<Option<String>> = Mutex::new(None);
         let worker = || {
@@ -137,11 +164,12 @@ impl Rot {
     /// The first wrong answer of a database; the others are only counted.
     fn one_database(&self, number: u64, totals: &Totals) -> Checked<()> {
         let seed = Random::derived(self.settings.seed, &[number]).next();
+        totals.databases.fetch_add(1, Ordering::Relaxed);
         let (name, specimen) = match self.full && number < fixed::COUNT {
             true => fixed::fixed(number)?,
             false => ("random", Specimen::random(seed)?),
         };
-        totals.databases.fetch_add(1, Ordering::Relaxed);
+        totals.with_changes.fetch_add(u64::from(specimen.keeps_changes()), Ordering::Relaxed);
         let mut first = Ok(());
         let mut examine = |place: u64, harm: &Harm, open: bool| {
             let wrong = self.one_harm(&specimen, harm, open, &mut Random::derived(seed, &[4, place]), totals);
@@ -155,13 +183,16 @@ impl Rot {
         let files = Specimen::files(&specimen.image);
         if self.full {
             let all = every_harm(&specimen, &files, seed)?;
+            totals.harms_due.fetch_add(all.len() as u64, Ordering::Relaxed);
             let in_time = (0..).zip(&all).take_while(|_| !self.settings.over());
             in_time.for_each(|(place, (harm, open))| examine(place, harm, *open));
             return first;
         }
+        let due = if files.is_empty() { 0 } else { self.flips };
+        totals.harms_due.fetch_add(due, Ordering::Relaxed);
         let mut random = Random::derived(seed, &[3]);
-        for flip in 0..self.flips {
-            if files.is_empty() || self.settings.over() {
+        for flip in 0..due {
+            if self.settings.over() {
                 break;
             }
             let open = flip % 2 == 1;
@@ -179,6 +210,7 @@ impl Rot {
         random: &mut Random,
         totals: &Totals,
     ) -> Checked<()> {
+        totals.harms.fetch_add(1, Ordering::Relaxed);
         let work_percent = if self.full { 100 } else { 50 };
         let attempt = AssertUnwindSafe(|| match open {
             true => harm_open(specimen, harm, random),
@@ -189,7 +221,10 @@ impl Rot {
             Ok(Outcome::Nothing) => return Ok(()),
             Ok(Outcome::Error) => &totals.errors,
             Ok(Outcome::Allowed) => &totals.allowed,
-            Err(_) => &totals.wrong,
+            Err(_) => {
+                totals.wrong_flips.fetch_add(u64::from(harm.is_flip()), Ordering::Relaxed);
+                &totals.wrong
+            }
         };
         let how = match harm.how {
             How::Flip(_) if open => &totals.open,
@@ -215,4 +250,60 @@ fn every_harm(specimen: &Specimen, files: &[(PathBuf, u64)], seed: u64) -> Check
     let mut all: Vec<(Harm, bool)> = closed.map(|harm| (harm, false)).chain(open.map(|harm| (harm, true))).collect();
     Random::derived(seed, &[5]).shuffle(&mut all);
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const CUT_SHORT: &str = "; the time was up before the rest of what was due";
+
+    /// If the report did not say how much was due, a sweep that was cut short would look like a
+    /// whole one.
+    #[test]
+    fn a_sweep_that_its_time_cuts_short_says_how_much_was_due() {
+        let rot = Rot { runs: 1, full: true, ..Rot::new(Settings::new(1, Duration::ZERO)) };
+        let totals = Totals::default();
+        rot.one_database(0, &totals).expect("the time is up before the first harm");
+        let due = totals.harms_due.load(Ordering::Relaxed);
+        assert!(due > 1000, "{totals}");
+        let report = totals.to_string();
+        assert!(report.starts_with(&format!("0 of {due} harms: ")) && report.ends_with(CUT_SHORT), "{report}");
+        let report = rot.run().expect("the time is up before the first database").to_string();
+        assert!(report.contains(" of 0 of 1 databases ") && report.ends_with(CUT_SHORT), "{report}");
+    }
+
+    /// If harms that change nothing were not counted, or the time were always said to be up, this
+    /// would fail.
+    #[test]
+    fn a_run_that_ends_by_itself_has_done_all_that_was_due() {
+        let rot = Rot { runs: 2, flips: 20, ..Rot::new(Settings::new(1, Duration::MAX)) };
+        let report = rot.run().unwrap_or_else(|what| panic!("{what}")).to_string();
+        assert!(report.starts_with("40 of 40 harms: ") && report.contains(" of 2 of 2 databases "), "{report}");
+        assert!(report.ends_with(" 0 wrong answers (0 of flips)"), "{report}");
+    }
+
+    /// If all wrong answers were counted as those of flips, or none, this would fail.
+    #[test]
+    fn wrong_answers_of_flips_are_counted_apart() {
+        let (_, mut specimen) = fixed::fixed(1).expect("it is made");
+        // None of the states that are allowed now is the one that it has.
+        specimen.count -= 1;
+        let table = |(path, _): &(PathBuf, u64)| path.extension().is_some_and(|it| it == "table");
+        let files = Specimen::files(&specimen.image);
+        let (path, _) = files.into_iter().find(table).expect("it has been flushed");
+        let (rot, totals) = (Rot::new(Settings::new(1, Duration::MAX)), Totals::default());
+        let is_wrong = |how: How, seed: u64| {
+            let harm = Harm { path: path.clone(), at: 0, how };
+            rot.one_harm(&specimen, &harm, true, &mut Random::new(seed), &totals).is_err()
+        };
+        let flips = (0..10).filter(|&seed| is_wrong(How::Flip(0), seed)).count() as u64;
+        let sectors = (0..5).filter(|&seed| is_wrong(How::Zero(512), seed)).count() as u64;
+        assert!(flips > 0 && sectors > 0, "{flips} flips, {sectors} sectors");
+        assert_eq!(totals.wrong.load(Ordering::Relaxed), flips + sectors);
+        assert_eq!(totals.wrong_flips.load(Ordering::Relaxed), flips);
+        let report = totals.to_string();
+        assert!(report.contains(&format!(" {} wrong answers ({flips} of flips)", flips + sectors)), "{report}");
+    }
 }

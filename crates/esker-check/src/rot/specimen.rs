@@ -2,18 +2,22 @@
 
 use super::harm::Damage;
 use super::manifest::InForce;
+use super::witness::{Candidate, Witness};
 use crate::Checked;
+use crate::feed::ALL_BYTES;
+use crate::model::Model;
 use crate::powerloss::generated::{Limits, generated};
 use crate::powerloss::option_variants;
-use crate::powerloss::progress::Progress;
+use crate::powerloss::progress::{Progress, Recovered};
 use crate::powerloss::script::{NAMES, Step};
 use crate::powerloss::session::{Ground, Session, run, with_operators};
 use crate::random::Random;
 use crate::simulated::MEMORY_PATH;
-use crate::state::{Place, State, database_state};
+use crate::state::{Place, database_state};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, Options, ReadMode, RepairReport, VerifyEvent};
+use esker::{ChangeBatch, ChangeRetention, Compression, Db, Error, Options, ReadMode, RepairReport, VerifyEvent};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// How a database came to rest.
@@ -86,6 +90,51 @@ pub struct Specimen {
     pub older: Vec<MemEnv>,
     marks: Vec<Mark>,
     in_force: InForce,
+    /// None if it keeps no changes, or if it was repaired, which nobody knows the changes of.
+    kept: Option<Kept>,
+}
+
+/// The changes that a database keeps.
+struct Kept {
+    /// What its readers are told.
+    all: Vec<ChangeBatch>,
+    /// How many of these, at least and at most, with each number of commits: renamed keyspaces and
+    /// other settings may come behind the last of them.
+    told: Vec<RangeInclusive<usize>>,
+}
+
+impl Kept {
+    /// `found`: what the database consists of that tells `all`.
+    fn new(all: Vec<ChangeBatch>, progress: &Progress, found: &Recovered) -> Checked<Kept> {
+        let model = model_of(progress);
+        let journal = model.journal().ok_or("there is no journal")?;
+        let told = |events: usize| journal.told_from(0, events).len();
+        if told(found.events) != all.len() {
+            return Err(format!("{} batches are told of {} events", all.len(), found.events));
+        }
+        let end = |count: usize| progress.supposed(count).events.min(found.events);
+        let begin = |count: usize| count.checked_sub(1).map_or(0, |before| end(before) + 1);
+        let of_count = |count: usize| RangeInclusive::new(told(begin(count)), told(end(count)));
+        let told = (0..=found.count).map(of_count).collect();
+        Ok(Kept { all, told })
+    }
+}
+
+/// The model of everything so far. It is handed out by an alteration, as what to go back to; this
+/// one changes nothing, and is noted in a copy.
+fn model_of(progress: &Progress) -> Model {
+    let mut copy = progress.clone();
+    let same = copy.standing.present(0);
+    copy.attempt_alteration(0, same)
+}
+
+/// All that an intact database tells readers of changes; none if it keeps none.
+fn changes_of(db: &Db) -> Checked<Option<Vec<ChangeBatch>>> {
+    let read = match db.changes(0) {
+        Err(Error::InvalidArgument { .. }) => return Ok(None),
+        changes => changes.and_then(|changes| changes.collect::<esker::Result<Vec<_>>>()),
+    };
+    read.map(Some).map_err(|error| format!("a reader of changes fails: {error}"))
 }
 
 fn variants() -> Vec<(Options, Tables)> {
@@ -98,6 +147,12 @@ fn variants() -> Vec<(Options, Tables)> {
         (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles),
         (base.clone().min_blob_size(100).upper_compression(Compression::Lz4), Tables::FromFiles),
         (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
+        (
+            base.clone().wal_segment_bytes(1 << 10).min_blob_size(100).keep_changes(ChangeRetention::Bytes(ALL_BYTES)),
+            Tables::FromFiles,
+        ),
+        // As by default, space is held back for opens on a full disk.
+        (base.clone().wal_segment_bytes(512 << 10), Tables::FromFiles),
         (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
     ]);
     if Compression::Zstd.is_available() {
@@ -224,6 +279,7 @@ impl Specimen {
                 .map(|(env, _)| if end == End::PowerLost { env.crash(&CrashMode::LoseAll, 0) } else { env })
                 .collect(),
             in_force: InForce::default(),
+            kept: None,
         };
         specimen.settle()?;
         Ok(specimen)
@@ -246,7 +302,15 @@ impl Specimen {
             self.end = End::Closed;
         }
         let db = self.open(&self.image.kill()).map_err(|error| format!("it does not open: {error}"))?;
-        self.count = self.progress.find(&database_state(&db, &NAMES)?, least)?;
+        let state = database_state(&db, &NAMES)?;
+        self.count = self.progress.find(&state, least)?;
+        if self.progress.feed_is_known
+            && let Some(all) = changes_of(&db)?
+        {
+            let found = self.progress.find_all(&db, &state, least)?;
+            self.count = found.count;
+            self.kept = Some(Kept::new(all, &self.progress, &found)?);
+        }
         self.in_force = InForce::of(&self.image).unwrap_or_default();
         Ok(())
     }
@@ -299,10 +363,27 @@ impl Specimen {
         .collect()
     }
 
-    /// The states that may be found after damage while the database is closed.
-    pub fn allowed(&self, damages: &[Damage]) -> Vec<&State> {
+    /// Whether readers of changes are asked too.
+    pub fn keeps_changes(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Who asks it after damage while it is closed; without any, what it holds is known.
+    pub fn witness(&self, damages: &[Damage]) -> Witness<'_> {
         let least = damages.iter().map(|damage| self.least(damage)).min().unwrap_or(self.count);
-        self.progress.states[least.min(self.count)..=self.count].iter().rev().collect()
+        let may_be_older = damages.iter().any(Damage::may_bring_back_a_manifest);
+        let candidate = |count: usize| Candidate::new(&self.progress.states[count], self.told(count, may_be_older));
+        let candidates = (least.min(self.count)..=self.count).rev().map(candidate).collect();
+        Witness::new(candidates, self.kept.as_ref().map(|kept| &kept.all[..])).behind(damages)
+    }
+
+    /// How many batches readers of changes are told with so many commits. Those that no commit is
+    /// behind are all there unless an older manifest is in force: each was in the first record of a
+    /// manifest of its own before it was reported as done.
+    fn told(&self, count: usize, may_be_older: bool) -> RangeInclusive<usize> {
+        let Some(kept) = &self.kept else { return 0..=0 };
+        let told = &kept.told[count];
+        if count == self.count && !may_be_older { *told.end()..=*told.end() } else { told.clone() }
     }
 
     /// How many commits are there at least, unless there is an error.
@@ -350,11 +431,67 @@ impl Specimen {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixed::{fixed, with_changes_kept};
     use super::*;
     use crate::model::{Change, Life, Write};
     use crate::powerloss::put;
     use crate::powerloss::script::{KEYSPACES, NOW_MS};
     use crate::state::Durability;
+
+    #[test]
+    fn some_databases_keep_their_changes_and_some_hold_space_back() {
+        let opened = |options: &Options| {
+            let env = MemEnv::new();
+            let options = Ground::new(options, env.clone()).options_at(NOW_MS);
+            let db = Db::open(MEMORY_PATH, options).expect("it is made");
+            (db.changes(0).is_ok(), env.files().iter().any(|path| path.ends_with("RESERVE")))
+        };
+        let found: Vec<(bool, bool)> = variants().iter().map(|(options, _)| opened(options)).collect();
+        assert!(found.iter().any(|(keeps, _)| *keeps) && found.iter().any(|(_, holds)| *holds), "{found:?}");
+    }
+
+    /// If readers of changes were not asked, or what they are told were not compared with the
+    /// state, this would fail.
+    #[test]
+    fn a_change_that_a_database_lacks_or_has_beside_the_right_ones_is_noticed() {
+        let (_, mut specimen) = fixed(with_changes_kept()).expect("it is made");
+        let db = specimen.open(&specimen.image.kill()).expect("it is intact");
+        let is_right = |specimen: &Specimen| {
+            let mut witness = specimen.witness(&[]);
+            let agrees = witness.question(&db, &specimen.places).is_ok();
+            assert_eq!(witness.errors, 0);
+            agrees
+        };
+        assert!(is_right(&specimen));
+        let all = specimen.kept.as_ref().expect("it keeps them").all.clone();
+        assert!(all.len() > 10, "{all:?}");
+        let mut supposed = |all: Vec<ChangeBatch>, count: usize| {
+            specimen.kept = Some(Kept { all, told: vec![count..=count; specimen.count + 1] });
+            is_right(&specimen)
+        };
+        assert!(supposed(all.clone(), all.len()));
+        assert!(!supposed(all.clone(), all.len() - 1), "it has one that is of another state");
+        for number in 0..all.len() {
+            let mut fewer = all.clone();
+            fewer.remove(number);
+            assert!(!supposed(fewer, all.len() - 1), "it has number {number}");
+            let mut more = all.clone();
+            more.insert(number, all[number].clone());
+            assert!(!supposed(more, all.len() + 1), "it lacks number {number}");
+        }
+    }
+
+    #[test]
+    fn with_more_commits_readers_of_changes_are_told_of_more() {
+        let (_, specimen) = fixed(with_changes_kept()).expect("it is made");
+        let kept = specimen.kept.as_ref().expect("it keeps them");
+        assert_eq!(kept.told.len(), specimen.count + 1);
+        assert_eq!((*kept.told[0].start(), *kept.told[specimen.count].end()), (0, kept.all.len()));
+        assert!(kept.told.windows(2).all(|pair| pair[0].end() < pair[1].start()), "{:?}", kept.told);
+        let renamed = kept.told.iter().filter(|told| told.start() < told.end());
+        assert_eq!(renamed.count(), 1, "a name and a setting come between two commits");
+        assert_eq!(specimen.told(specimen.count, false), kept.all.len()..=kept.all.len());
+    }
 
     /// If every value that some write has put were taken for one that the key has, this would fail.
     #[test]

@@ -41,7 +41,7 @@ pub fn harm_closed(specimen: &Specimen, harm: &Harm, work_percent: usize, random
     if damages.is_empty() {
         return Ok(Outcome::Nothing);
     }
-    let mut witness = Witness::new(specimen.allowed(&damages)).behind(&damages);
+    let mut witness = specimen.witness(&damages);
     let is_healthy = random.percent(CHECKED_PERCENT) && check(specimen, &env)?;
     let db = match specimen.open(&env) {
         Ok(db) => db,
@@ -86,7 +86,7 @@ fn heal(specimen: &Specimen, damages: &[Damage], env: &MemEnv) -> Checked<()> {
         env.set_file_bytes(&damage.path, specimen.image.file_bytes(&damage.path).unwrap_or_default());
     }
     let db = specimen.open(&env).map_err(|error| format!("it does not open with the right bytes back: {error}"))?;
-    let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+    let mut witness = specimen.witness(&[]);
     witness.question(&db, &specimen.places)?;
     if witness.errors > 0 { Err("errors with the right bytes back".to_string()) } else { Ok(()) }
 }
@@ -95,14 +95,14 @@ fn heal(specimen: &Specimen, damages: &[Damage], env: &MemEnv) -> Checked<()> {
 pub fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Checked<Outcome> {
     let env = specimen.image.kill();
     let db = specimen.open(&env).map_err(|error| format!("it does not open: {error}"))?;
-    let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+    let mut witness = specimen.witness(&[]);
     if random.percent(70) {
         witness.question(&db, &specimen.places)?;
     }
     // The opening has made files and removed others.
     let files = Specimen::files(&env);
     let still = files.iter().any(|(path, _)| *path == harm.path);
-    let harm = if still { harm.clone() } else { Harm::any(&files, 0, true, random) };
+    let harm = if still { harm.clone() } else { harm.elsewhere(&files, random) };
     if harm.apply(&env, &[]).is_empty() {
         return Ok(Outcome::Nothing);
     }
@@ -183,7 +183,7 @@ fn checkpoint(
     }
     let copy = specimen.open_at(&path, env).map_err(|error| format!("a checkpoint does not open: {error}"))?;
     let before = witness.errors;
-    witness.question(&copy, &specimen.places).map_err(|what| format!("a checkpoint: {what}"))?;
+    witness.question_contents(&copy, &specimen.places).map_err(|what| format!("a checkpoint: {what}"))?;
     match witness.errors - before {
         0 => Ok(Ok(())),
         errors => Err(format!("a checkpoint was made, and {errors} of its answers are errors")),
@@ -245,8 +245,36 @@ fn check_repaired(db: &Db, specimen: &Specimen, load: &[Pair]) -> Checked<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixed::fixed;
+    use super::super::fixed::{fixed, with_changes_kept};
     use super::*;
+
+    /// If readers of changes were told of less than was written and of no damage, or of anything
+    /// else, this would fail.
+    #[test]
+    fn no_damage_to_a_database_that_keeps_its_changes_gives_a_wrong_answer() {
+        const SEED: u64 = 1;
+        const HARMS: u64 = 400;
+        let (_, specimen) = fixed(with_changes_kept()).expect("it is made");
+        assert!(specimen.keeps_changes());
+        let files = Specimen::files(&specimen.image);
+        let (mut errors, mut allowed) = (0, 0);
+        for number in 0..HARMS {
+            let mut random = Random::derived(SEED, &[number]);
+            let open = number % 2 == 1;
+            let harm = Harm::any(&files, specimen.older.len(), open, &mut random);
+            let outcome = match open {
+                true => harm_open(&specimen, &harm, &mut random),
+                false => harm_closed(&specimen, &harm, 50, &mut random),
+            };
+            match outcome {
+                Ok(Outcome::Error) => errors += 1,
+                Ok(Outcome::Allowed) => allowed += 1,
+                Ok(Outcome::Nothing) => {}
+                Err(what) => panic!("seed {SEED}, number {number}, {harm:?}, while open: {open}: {what}"),
+            }
+        }
+        assert!(errors > 20 && allowed > 0, "{errors} errors, {allowed} allowed states");
+    }
 
     #[test]
     fn a_value_that_no_key_ever_had_is_noticed_behind_a_repair() {
@@ -267,14 +295,14 @@ mod tests {
     fn an_intact_database_can_be_loaded_and_copied_and_needs_no_repair() {
         let (_, specimen) = fixed(0).expect("it is made");
         let env = specimen.image.kill();
-        let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+        let mut witness = specimen.witness(&[]);
         let db = specimen.open(&env).expect("it is intact");
         let some = |seed| load(&db, &specimen, &mut Random::new(seed)).filter(|(load, _)| !load.is_empty());
         let (load, outcome) = (0..).find_map(some).expect("there are keys");
         outcome.expect("it is intact");
         // None of the states that were possible before has it.
         assert!(witness.question(&db, &specimen.places).is_err());
-        let mut witness = Witness::new(vec![&specimen.progress.states[specimen.count]]);
+        let mut witness = specimen.witness(&[]);
         witness.note_load(&load, false);
         checkpoint(&db, 0, (&specimen, &env), &mut witness).expect("the copy is right").expect("it is made");
         drop(db);

@@ -1,21 +1,40 @@
 //! Asking a database for everything that it holds, and which states its answers leave possible.
 
+use super::changes::Told;
 use super::harm::Damage;
 use crate::Checked;
 use crate::model::NEVER;
 use crate::orders::order_of;
 use crate::powerloss::script::NAMES;
 use crate::state::{Held, Place, State, find_keyspace, shown};
-use esker::{Db, Error};
+use esker::{ChangeBatch, Db, Error};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// A pair of a load: where it goes, and its value.
 pub type Pair = (Place, Vec<u8>);
 
+/// What a database may hold, and how many batches readers of changes are told then.
+pub struct Candidate<'a> {
+    state: Cow<'a, State>,
+    told: RangeInclusive<usize>,
+    /// The keyspace that was loaded behind those batches.
+    loaded: Option<usize>,
+}
+
+impl<'a> Candidate<'a> {
+    /// That state, with so many batches.
+    pub fn new(state: &'a State, told: RangeInclusive<usize>) -> Candidate<'a> {
+        Candidate { state: Cow::Borrowed(state), told, loaded: None }
+    }
+}
+
 /// The states that agree with all answers so far.
 pub struct Witness<'a> {
-    candidates: Vec<Cow<'a, State>>,
+    candidates: Vec<Candidate<'a>>,
+    /// All batches that the undamaged database tells, if it keeps its changes.
+    all: Option<&'a [ChangeBatch]>,
     pub errors: u64,
     /// The first of them that a check of the files has to know of.
     pub damage: Option<Error>,
@@ -25,9 +44,8 @@ pub struct Witness<'a> {
 
 impl<'a> Witness<'a> {
     /// One that has asked nothing, of a database that may hold one of these.
-    pub fn new(candidates: Vec<&'a State>) -> Witness<'a> {
-        let candidates = candidates.into_iter().map(Cow::Borrowed).collect();
-        Witness { candidates, errors: 0, damage: None, may_lack_operators: false }
+    pub fn new(candidates: Vec<Candidate<'a>>, all: Option<&'a [ChangeBatch]>) -> Witness<'a> {
+        Witness { candidates, all, errors: 0, damage: None, may_lack_operators: false }
     }
 
     /// The same of a database that was damaged so.
@@ -36,20 +54,42 @@ impl<'a> Witness<'a> {
     }
 
     /// Notes a load: each state has it, or, if it failed, may have it. Only values are compared, so
-    /// that it does not matter when the pairs expire.
+    /// that it does not matter when the pairs expire. One of nothing changes nothing.
     pub fn note_load(&mut self, load: &[Pair], has_failed: bool) {
-        let with_load = |state: &Cow<'a, State>| {
-            let mut state = state.clone().into_owned();
+        let with_load = |candidate: &Candidate<'a>| {
+            let mut state = candidate.state.clone().into_owned();
             let held = |value: &Vec<u8>| Held::value(value.clone(), NEVER);
             state.extend(load.iter().map(|(place, value)| (place.clone(), held(value))));
-            Cow::Owned(state)
+            let loaded = load.first().map(|((keyspace, _), _)| *keyspace).or(candidate.loaded);
+            Candidate { state: Cow::Owned(state), told: candidate.told.clone(), loaded }
         };
-        let loaded: Vec<Cow<'a, State>> = self.candidates.iter().map(with_load).collect();
+        let loaded: Vec<Candidate<'a>> = self.candidates.iter().map(with_load).collect();
         if has_failed { self.candidates.extend(loaded) } else { self.candidates = loaded }
     }
 
-    /// Asks for everything: scans in both directions, and gets of what is or was there.
+    /// Asks for everything: what is there, and the changes that led to it.
     pub fn question(&mut self, db: &Db, places: &BTreeSet<Place>) -> Checked<()> {
+        self.question_contents(db, places)?;
+        self.question_changes(db)
+    }
+
+    /// Asks for all changes, where the undamaged database keeps them. A check of the files reads
+    /// the log only as far as recovery needs it, so that an error here is no damage that it has to
+    /// know of.
+    fn question_changes(&mut self, db: &Db) -> Checked<()> {
+        let Some(all) = self.all else { return Ok(()) };
+        let told = Told::by(db)?;
+        self.errors += told.errors;
+        let agrees = |candidate: &Candidate<'a>| {
+            let mut counts = candidate.told.clone();
+            counts.any(|count| told.agrees(&all[..count.min(all.len())], candidate.loaded))
+        };
+        self.retain(agrees, || format!("readers of changes are told {told}"))
+    }
+
+    /// Asks for what is there: scans in both directions, and gets of what is or was there. A copy
+    /// has no more: it "keeps no changes from before".
+    pub fn question_contents(&mut self, db: &Db, places: &BTreeSet<Place>) -> Checked<()> {
         for (index, name) in NAMES.iter().enumerate() {
             let keyspace = match find_keyspace(db, name) {
                 Ok(keyspace) => Some(keyspace),
@@ -120,7 +160,11 @@ impl<'a> Witness<'a> {
     }
 
     fn keep(&mut self, agrees: impl Fn(&State) -> bool, what: impl Fn() -> String) -> Checked<()> {
-        self.candidates.retain(|state| agrees(state));
+        self.retain(|candidate| agrees(&candidate.state), what)
+    }
+
+    fn retain(&mut self, agrees: impl Fn(&Candidate<'a>) -> bool, what: impl Fn() -> String) -> Checked<()> {
+        self.candidates.retain(agrees);
         if self.candidates.is_empty() { Err(format!("no allowed state agrees: {}", what())) } else { Ok(()) }
     }
 }
@@ -139,7 +183,7 @@ mod tests {
             Damage { path, range, is_flip: false, is_old }
         };
         let is_explained = |damages: &[Damage]| {
-            let mut witness = Witness::new(Vec::new()).behind(damages);
+            let mut witness = Witness::new(Vec::new(), None).behind(damages);
             witness.note_error(Error::MissingMergeOperator { keyspace: "b".into(), operator: "uint64add".into() });
             assert_eq!(witness.errors, 1);
             witness.damage.is_none()
@@ -148,7 +192,7 @@ mod tests {
         assert!(is_explained(&[damage("000009.table", false), damage("MANIFEST-000012", true)]));
         assert!(!is_explained(&[]) && !is_explained(&[damage("CURRENT", false), damage("MANIFEST-000012", false)]));
         assert!(!is_explained(&[damage("000009.table", true)]) && !is_explained(&[damage("000003.wal", true)]));
-        let mut witness = Witness::new(Vec::new()).behind(&[damage("CURRENT", true)]);
+        let mut witness = Witness::new(Vec::new(), None).behind(&[damage("CURRENT", true)]);
         witness.note_error(Error::NotFound { what: "a file".into() });
         assert!(witness.damage.is_some(), "of other errors an older manifest explains none");
     }
@@ -161,9 +205,9 @@ mod tests {
         let after = State::from([(place.clone(), held(b"new")), (other, held(b"same"))]);
         let load = [(place, b"new".to_vec())];
         for has_failed in [false, true] {
-            let mut witness = Witness::new(vec![&before]);
+            let mut witness = Witness::new(vec![Candidate::new(&before, 0..=0)], None);
             witness.note_load(&load, has_failed);
-            let has = |state: &State| witness.candidates.iter().any(|candidate| **candidate == *state);
+            let has = |state: &State| witness.candidates.iter().any(|candidate| *candidate.state == *state);
             assert!(has(&after));
             assert_eq!(has(&before), has_failed);
         }

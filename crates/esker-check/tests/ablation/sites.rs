@@ -1,7 +1,7 @@
 //! The lists of the places that sync.
 
 /// Place, caller, and a sync of a scene of which a power loss shows that it was left out.
-pub const PROVED: [(&str, &str, (&str, u64)); 74] = [
+pub const PROVED: [(&str, &str, (&str, u64)); 105] = [
     (
         "version/manifest.rs:switch_current names",
         "db/lifecycle/drop_keyspace.rs:make_durable",
@@ -91,7 +91,11 @@ pub const PROVED: [(&str, &str, (&str, u64)); 74] = [
         "db/maintenance/follower_checkpoint.rs:checkpoint",
         ("large-values/large-values", 16),
     ),
-    ("wal/log_sync.rs:sync_stretches range", "db/state/inner.rs:sync_log", ("flush-of-one-of-two/tiny", 203)),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/background/flush.rs:flush_one",
+        ("flush-of-one-of-two/tiny", 203),
+    ),
     ("version/manifest.rs:prepare names", "db/lifecycle/keyspaces.rs:create", ("then-flush/tiny/killed after 31", 5)),
     ("wal/segment.rs:prepare contents", "wal/writer.rs:start", ("then-copy/tiny/killed after 35", 0)),
     (
@@ -184,10 +188,86 @@ pub const PROVED: [(&str, &str, (&str, u64)); 74] = [
         "db/maintenance/repair/tables.rs:merge",
         ("damaged-then-repair/large-values/file 10 at 182", 1),
     ),
+    // With 0, any sync of that place in the scene.
+    ("version/manifest.rs:prepare contents", "db/lifecycle/settings.rs:rename", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare names", "db/lifecycle/settings.rs:rename", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare_current contents", "db/lifecycle/settings.rs:rename", ("settings/plain", 0)),
+    ("version/manifest.rs:switch_current names", "db/lifecycle/settings.rs:rename", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare contents", "db/lifecycle/settings.rs:set_merge_operator", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare names", "db/lifecycle/settings.rs:set_merge_operator", ("settings/plain", 0)),
+    (
+        "version/manifest.rs:prepare_current contents",
+        "db/lifecycle/settings.rs:set_merge_operator",
+        ("settings/plain", 0),
+    ),
+    ("version/manifest.rs:switch_current names", "db/lifecycle/settings.rs:set_merge_operator", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare contents", "db/lifecycle/settings.rs:set_ttl", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare names", "db/lifecycle/settings.rs:set_ttl", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare_current contents", "db/lifecycle/settings.rs:set_ttl", ("settings/plain", 0)),
+    ("version/manifest.rs:switch_current names", "db/lifecycle/settings.rs:set_ttl", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare contents", "db/lifecycle/keyspaces.rs:set_compaction", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare names", "db/lifecycle/keyspaces.rs:set_compaction", ("settings/plain", 0)),
+    ("version/manifest.rs:prepare_current contents", "db/lifecycle/keyspaces.rs:set_compaction", ("settings/plain", 0)),
+    ("version/manifest.rs:switch_current names", "db/lifecycle/keyspaces.rs:set_compaction", ("settings/plain", 0)),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/lifecycle/settings.rs:rename",
+        ("changes-settings/changes", 0),
+    ),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/lifecycle/settings.rs:set_merge_operator",
+        ("changes-settings/changes", 0),
+    ),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/lifecycle/settings.rs:set_ttl",
+        ("changes-settings/changes", 0),
+    ),
+    ("wal/log_sync.rs:sync_stretches range", "sync_log for a call of the interface", ("declined/plain", 0)),
+    ("wal/log_sync.rs:sync_stretches range", "sync_log for a conditional write that declines", ("declined/plain", 0)),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for a batch that writes nothing",
+        ("nothing-to-commit/plain", 0),
+    ),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/lifecycle/drop_keyspace.rs:make_durable",
+        ("drop-keyspace-unsynced/plain", 0),
+    ),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "sync_log for db/maintenance/ingest.rs:install",
+        ("ingest-behind-unsynced/plain", 0),
+    ),
+    ("version/manifest.rs:prepare contents", "db/background/forget_changes.rs:forget", ("changes-given-up/changes", 0)),
+    ("version/manifest.rs:prepare names", "db/background/forget_changes.rs:forget", ("changes-given-up/changes", 0)),
+    (
+        "version/manifest.rs:prepare_current contents",
+        "db/background/forget_changes.rs:forget",
+        ("changes-given-up/changes", 0),
+    ),
+    (
+        "version/manifest.rs:switch_current names",
+        "db/background/forget_changes.rs:forget",
+        ("changes-given-up/changes", 0),
+    ),
+    ("db/files/remover.rs:remove_database names", "db/lifecycle/destroy.rs:destroy", ("destroy/plain", 0)),
+    (
+        "wal/log_sync.rs:sync_stretches range",
+        "db/lifecycle/keep_changes.rs:make_durable",
+        ("changes-recovered/changes", 0),
+    ),
+    (
+        "db/lifecycle/keep_changes.rs:make_durable contents",
+        "db/lifecycle/open.rs:begin",
+        ("changes-recovered/changes", 0),
+    ),
 ];
 
 /// Those that nothing proves. doc/testing.md says why each is there all the same.
-pub const REASONS: [(&str, &str); 18] = [
+pub const REASONS: [(&str, &str); 19] = [
     ("blob/store.rs:sync_names names", "db/background/flush.rs:flush_one"),
     ("blob/store.rs:sync_names names", "db/maintenance/ingest.rs:perform"),
     ("blob/store.rs:sync_names names", "job/compact.rs:compact_part"),
@@ -197,6 +277,7 @@ pub const REASONS: [(&str, &str); 18] = [
     ("db/files/remover.rs:keep_in_lost names", "db/files/lost_edit.rs:keep_tables"),
     ("db/files/remover.rs:keep_in_lost names", "db/maintenance/repair/mod.rs:finish"),
     ("db/files/remover.rs:remove_kept names", "db/maintenance/repair/mod.rs:repair"),
+    ("db/lifecycle/destroy.rs:destroy names", "a call of the interface"),
     ("db/lifecycle/open.rs:open names", "a call of the interface"),
     ("db/files/repair_mark.rs:set contents", "db/maintenance/repair/mod.rs:repair"),
     ("db/files/repair_mark.rs:set names", "db/maintenance/repair/mod.rs:repair"),
@@ -209,8 +290,8 @@ pub const REASONS: [(&str, &str); 18] = [
 ];
 
 /// Whose syncs are looked at for new places: of the scripts with the most kinds of work, under the
-/// options with the most kinds of files.
-pub const LISTING: [&str; 11] = [
+/// options with the most kinds of files, and of all about changes.
+pub const LISTING: [&str; 16] = [
     "large-values/large-values",
     "large-values-at-rest/large-values",
     "ingest-large-values/large-values",
@@ -222,6 +303,11 @@ pub const LISTING: [&str; 11] = [
     "drop-keyspace/mapped",
     "drop-keyspace-large-values/large-values",
     "flush-of-one-of-two/mapped",
+    "settings/mapped",
+    "declined/mapped",
+    "nothing-to-commit/mapped",
+    "destroy/mapped",
+    "changes-",
 ];
 
 /// How many calls in each file sync.

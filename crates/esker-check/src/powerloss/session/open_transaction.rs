@@ -55,8 +55,13 @@ pub(super) fn commit(mut open: Open, durability: Durability, progress: &mut Prog
         progress.attempt_transaction(&own, durability);
     }
     match transaction.commit_with(&options) {
-        // "A transaction that wrote nothing always commits": there is nothing to note.
-        Ok(()) if own.is_empty() => {}
+        // "A transaction that wrote nothing always commits": there is nothing to note, but that
+        // with a sync everything before it is durable, as behind an empty batch.
+        Ok(()) if own.is_empty() => {
+            if durability == Durability::Sync {
+                progress.note_log_synced();
+            }
+        }
         Ok(()) if met != Interference::Certain && !meets_a_drop => progress.acknowledge(promised),
         Err(Error::WriteStalled { .. }) => progress.take_back(before),
         Err(Error::Conflict { .. }) if met != Interference::None => progress.take_back(before),
