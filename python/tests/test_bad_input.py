@@ -568,7 +568,7 @@ late.self = late
 def test_the_interpreter_ends_with_open_databases(directory: pathlib.Path, end: str) -> None:
     program = PROGRAM + ENDS[end]
     ended = subprocess.run(
-        [sys.executable, "-c", program, str(directory)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program, str(directory)], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr and "panicked" not in ended.stderr, ended.stderr
@@ -591,7 +591,7 @@ def test_the_interpreter_lock_is_released(db: esker.Database) -> None:
 
         def full_merge(self, key: bytes, existing: Any, operands: list[bytes]) -> bytes:
             entered.set()
-            assert may_go_on.wait(60)
+            assert may_go_on.wait(300)
             return operands[-1]
 
     words = db.keyspace("words", merge_operator=Waiting())
@@ -599,7 +599,7 @@ def test_the_interpreter_lock_is_released(db: esker.Database) -> None:
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.append(words[b"k"]))
     reader.start()
-    assert entered.wait(60)
+    assert entered.wait(300)
     # Here the other thread is in the engine, and this one runs Python and calls it too.
     db[b"x"] = b"1"
     assert db[b"x"] == b"1" and not found

@@ -74,7 +74,7 @@ async fn syncs(writers: usize, commands: usize) -> u64 {
     let config = Arc::new(Config::default().validate().unwrap());
     let raft = Raft::new(1, config, Nobody, log.clone(), machine.clone()).await.unwrap();
     raft.initialize(BTreeMap::from([(1, BasicNode::new(""))])).await.unwrap();
-    raft.wait(Some(Duration::from_secs(60))).current_leader(1, "a leader").await.unwrap();
+    raft.wait(Some(Duration::from_secs(300))).current_leader(1, "a leader").await.unwrap();
     let before = log.stats();
     let tasks = (0..writers).map(|writer| {
         let raft = raft.clone();

@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// The limit that only turns a wait for ever into a failure.
+const FOR_EVER: Duration = Duration::from_secs(300);
+
 /// A connection that stays.
 struct Client(BufReader<TcpStream>);
 
@@ -78,7 +81,7 @@ impl Cluster {
     /// The reply of a node to a command of words, on a connection of its own.
     fn line(&self, node: usize, line: &str) -> String {
         let mut stream = TcpStream::connect(self.servers[node].address().unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(FOR_EVER)).unwrap();
         stream.write_all(format!("{line}\r\nQUIT\r\n").as_bytes()).unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
@@ -87,7 +90,7 @@ impl Cluster {
 
     fn client(&self, node: usize) -> Client {
         let stream = TcpStream::connect(self.servers[node].address().unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(FOR_EVER)).unwrap();
         Client(BufReader::new(stream))
     }
 

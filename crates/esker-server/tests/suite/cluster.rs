@@ -1,6 +1,6 @@
 //! Clusters of servers: what clients see of them, changes of the members, and TLS between nodes.
 
-use crate::support::{self, Client, free_ports, shown, wait_until};
+use crate::support::{self, Client, FOR_EVER, free_ports, shown, wait_until};
 use esker_server::{Address, ClusterConfig, ClusterTlsFiles, Config, Followers, Server};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -247,7 +247,7 @@ fn clients_that_have_gone_take_nothing() {
     let cluster = Cluster::start(1, |_| {});
     for lines in ["PING\r\nBLPOP q 0\r\n", "CLIENT REPLY OFF\r\nBLPOP q 0\r\nBLMOVE q r LEFT LEFT 0\r\nBLPOP q 0\r\n"] {
         let mut stream = TcpStream::connect(cluster.servers[&1].address().unwrap()).unwrap();
-        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(FOR_EVER)).unwrap();
         stream.write_all(lines.as_bytes()).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut replies = String::new();

@@ -36,7 +36,7 @@
 //! In the order of writes a change stands right behind the entry that it is made to. No reader can
 //! tell: none is registered between the two.
 //!
-//! The interleavings of 1 to 4 are tried by `db/interleavings/counters.rs`.
+//! The interleavings of 1 to 5 are tried by `db/interleavings/counters.rs`.
 
 use super::store::Memtable;
 use crate::base::key::{Kind, Sequence};

@@ -147,16 +147,23 @@ pub fn impatient_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violatio
 /// Whether a wait with a limit begins here. One of 300 s, by which a wait for ever becomes a
 /// failure, is none.
 fn is_limited_wait(source: &Source, index: usize) -> bool {
+    if source.word(index + 1) != "(" {
+        return false;
+    }
     let before = index.checked_sub(1).map_or("", |index| source.word(index));
-    let is_call = matches!(before, "." | "::") && source.word(index + 1) == "(";
+    let is_method = matches!(before, "." | "::");
     let is_wait = match source.word(index) {
-        "recv_timeout" | "wait_timeout" | "wait_timeout_while" | "park_timeout" | "try_lock_for" => true,
+        "recv_timeout" | "wait_timeout" | "wait_timeout_while" | "park_timeout" | "try_lock_for" => is_method,
+        // Of a socket; without a limit its reads wait for ever.
+        "set_read_timeout" => is_method && source.word(index + 2) != "None",
+        // That of tokio, which is called by its name alone, too.
+        "timeout" => before != "fn",
         // That of a condition variable. Others have such a method, too.
-        "wait_for" => source.reads(index + 2, &["&", "mut"]),
+        "wait_for" => is_method && source.reads(index + 2, &["&", "mut"]),
         _ => false,
     };
     let is_for_ever = |at: usize| source.word(at) == "FOR_EVER" || source.reads(at, &["from_secs", "(", "300", ")"]);
-    is_call && is_wait && !(index + 1..source.closing(index + 1)).any(is_for_ever)
+    is_wait && !(index + 1..source.closing(index + 1)).any(is_for_ever)
 }
 
 /// Every place in tests that is one of these, outside the declared files; and every declared file

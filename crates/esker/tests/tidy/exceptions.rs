@@ -142,7 +142,11 @@ pub const TIMED_TESTS: [&str; 16] = [
 
 /// The only files with tests that wait for a limited time which is not written as `FOR_EVER` or
 /// 300 s. On a slow machine none of these limits makes a test fail, or check nothing.
-pub const IMPATIENT_TESTS: [&str; 3] = [
+pub const IMPATIENT_TESTS: [&str; 6] = [
+    // Simulated time, which passes when nothing else can happen.
+    "crates/esker-raft/src/tests/cluster/clients.rs",
+    "crates/esker-raft/src/tests/cluster/network.rs",
+    "crates/esker-raft/src/tests/cluster/replicas.rs",
     // What is left of 300 s.
     "crates/esker-bench/tests/suite/browser/client.rs",
     // The lock is tried for no time at all.

@@ -169,6 +169,13 @@ fn every_pitfall_is_shown_by_a_test() {
 }
 
 #[test]
+fn every_hole_that_was_found_is_shown_by_a_test() {
+    let holes = pitfalls::count_holes(workspace());
+    assert!(holes > 10, "only {holes} were found");
+    none(pitfalls::unshown_holes(workspace()));
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let links = links::count(workspace());
     assert!(links > 200, "only {links} links were found");

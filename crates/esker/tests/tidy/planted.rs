@@ -230,12 +230,21 @@ fn tests_that_wait_for_a_limited_time() {
         "changed.wait_for(&mut guard, SHORT);",
         "std::thread::park_timeout(SHORT);",
         "assert!(lock.try_lock_for(SHORT).is_none());",
+        "stream.set_read_timeout(Some(PATIENCE)).unwrap();",
+        "stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();",
+        "assert!(timeout(SHORT, done).await.is_err());",
+        "drop(tokio::time::timeout(Duration::from_secs(60), done).await);",
     ];
     let others = [
         "done.recv_timeout(FOR_EVER).unwrap();",
         "done.recv_timeout(std::time::Duration::from_secs(300)).unwrap();",
         "drop(changed.wait_timeout_while(guard, FOR_EVER, |it| *it));",
         "done.recv().unwrap();",
+        "stream.set_read_timeout(Some(FOR_EVER)).unwrap();",
+        "stream.set_read_timeout(None).unwrap();",
+        "timeout(Duration::from_secs(300), done).await.unwrap();",
+        "fn timeout(seconds: u64) {}",
+        "use tokio::time::timeout;",
         "common::wait_for(\"the writes\", || true);",
         "cluster.wait_for(\"a leader\", |cluster| cluster.is_led());",
         "// done.recv_timeout(SHORT)",
@@ -390,18 +399,25 @@ fn a_dependency_without_a_reason() {
 
 #[test]
 fn a_dependency_that_is_too_old() {
-    let lock = |version: &str| {
-        let text = format!("[[package]]\nname = \"a\"\nversion = \"{version}\"\n");
-        Workspace::new([("Cargo.lock".to_owned(), text)].into())
+    let locks = |version: &str, of_fuzz_targets: &str| {
+        let text = |version: &str| format!("[[package]]\nname = \"a\"\nversion = \"{version}\"\n");
+        let texts = [("Cargo.lock", text(version)), ("fuzz/Cargo.lock", text(of_fuzz_targets))];
+        Workspace::new(texts.map(|(path, text)| (path.to_owned(), text)).into())
     };
     let rule = |name| [(name, [1, 9, 5], "it races")];
     for (version, name, line) in [("1.9.4", "a", 3), ("1.10.0-rc.1", "a", 3), ("1.9.5", "b", 1)] {
-        let found = versions::too_old(&lock(version), &rule(name));
+        let found = versions::too_old(&locks(version, "1.9.5"), &rule(name));
         assert!(matches!(&found[..], [one] if one.file == "Cargo.lock" && one.line == line), "{version}: {found:?}");
     }
     for version in ["1.9.5", "1.10.0", "2.0.0"] {
-        assert!(versions::too_old(&lock(version), &rule("a")).is_empty(), "{version}");
+        assert!(versions::too_old(&locks(version, version), &rule("a")).is_empty(), "{version}");
     }
+    let found = versions::too_old(&locks("1.9.5", "1.9.4"), &rule("a"));
+    assert!(matches!(&found[..], [one] if one.file == "fuzz/Cargo.lock" && one.line == 3), "{found:?}");
+    let mut without = locks("1.9.5", "1.9.5");
+    without.texts.remove("fuzz/Cargo.lock");
+    let found = versions::too_old(&without, &rule("a"));
+    assert!(matches!(&found[..], [one] if one.file == "fuzz/Cargo.lock" && one.line == 1), "{found:?}");
 }
 
 #[test]
@@ -515,6 +531,32 @@ fn a_pitfall_without_its_test() {
         "doc/testing.md:7: the row names no test",
         "doc/semantics.md:7: Writing has no row in the table of doc/testing.md",
         "doc/testing.md:8: doc/semantics.md has no section Meaning",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_hole_without_its_test() {
+    let page = "# Holes\n\n`words` | `in prose`\n\n| Hole | Tests |\n| --- | --- |\n\
+        | One | `log::torn`, `env::tests::torn` of every byte |\n| Two (`a`) | `log::torn_...` |\n\
+        | Three | none |\n| Four | `esker-check::losses::random` and [a decision](a.md) |\n| Five | `losses::random` |\n";
+    let texts = [
+        ("doc/testing/holes.md", page),
+        ("crates/esker/Cargo.toml", ""),
+        ("crates/esker/src/lib.rs", "mod env;\n"),
+        ("crates/esker/src/env.rs", "#[cfg(test)]\nmod tests {\n    #[test]\n    fn torn() {}\n}\n"),
+        ("crates/esker/tests/operations/main.rs", "mod log;\n"),
+        ("crates/esker/tests/operations/log.rs", "#[test]\nfn torn() {}\n"),
+        ("crates/esker-check/Cargo.toml", ""),
+        ("crates/esker-check/tests/losses.rs", "#[test]\nfn random() {}\n"),
+    ];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    assert_eq!(pitfalls::count_holes(&workspace), 5);
+    let found: Vec<_> = pitfalls::unshown_holes(&workspace).iter().map(|violation| violation.to_string()).collect();
+    let expected = [
+        "doc/testing/holes.md:8: there is no test log::torn_...",
+        "doc/testing/holes.md:9: the row names no test",
+        "doc/testing/holes.md:11: there is no test losses::random",
     ];
     assert_eq!(found, expected);
 }

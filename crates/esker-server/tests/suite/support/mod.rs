@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Waits for ever are failures.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The limit that only turns a wait for ever into a failure.
+pub const FOR_EVER: Duration = Duration::from_secs(300);
 
 /// Looks again until something is so; many more times than it takes on a slow machine.
 pub fn wait_until(mut is_so: impl FnMut() -> bool) {
@@ -37,7 +37,7 @@ pub struct Client<S = TcpStream> {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(FOR_EVER)).expect("a timeout");
         Client::over(stream)
     }
 }

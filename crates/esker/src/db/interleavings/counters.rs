@@ -51,18 +51,37 @@ impl Database {
         })
     }
 
+    /// Makes a change in place, as a thread with this slot; whether it could.
+    fn change(&self, slot: usize, change: Change) -> bool {
+        let gate = self.gate.enter_slot(slot);
+        change_in_place(gate, &self.barriers, &self.read_state, &self.snapshots, KEY, hash(KEY), change)
+    }
+
     /// Adds one in place, as a thread with this slot; whether it could.
     fn add(&self, slot: usize) -> bool {
-        let gate = self.gate.enter_slot(slot);
-        change_in_place(gate, &self.barriers, &self.read_state, &self.snapshots, KEY, hash(KEY), Change::Add(1))
+        self.change(slot, Change::Add(1))
+    }
+
+    /// Puts a value, as a thread with this slot; whether in place, which it does if it can.
+    fn put(&self, slot: usize, value: u64) -> bool {
+        let in_place = self.change(slot, Change::Put(value));
+        if !in_place {
+            self.commit(Kind::Put, &value.to_le_bytes());
+        }
+        in_place
     }
 
     /// Adds one as `commit.rs` does.
     fn merge(&self) {
+        self.commit(Kind::Merge, &ONE);
+    }
+
+    /// Writes as `commit.rs` does.
+    fn commit(&self, kind: Kind, value: &[u8]) {
         let mut writer = self.writer.lock();
         writer.last_sequence += 1;
         let sequence = writer.last_sequence;
-        write(&mut writer.memtable, Kind::Merge, KEY, sequence, &ONE, self.snapshots.newest());
+        write(&mut writer.memtable, kind, KEY, sequence, value, self.snapshots.newest());
     }
 
     /// Adds ten to what it reads, as a conditional write does (`in_place_write::Barrier`).
@@ -98,6 +117,14 @@ impl Database {
     fn sum(&self, sequence: Sequence) -> u64 {
         let read_state = self.read_state.load();
         [&read_state.active].into_iter().chain(&read_state.immutable).map(|memtable| sum(memtable, KEY, sequence)).sum()
+    }
+
+    /// What was put last at `sequence`, in any memtable; none if that was deleted since.
+    fn value(&self, sequence: Sequence) -> Option<u64> {
+        let read_state = self.read_state.load();
+        let mut memtables = [&read_state.active].into_iter().chain(&read_state.immutable);
+        let (_, kind, value) = memtables.find_map(|memtable| read(memtable, KEY, sequence))?;
+        (kind == Kind::Put).then(|| u64::from_le_bytes(value.try_into().expect("eight bytes")))
     }
 }
 
@@ -208,6 +235,103 @@ fn collapse(database: &Database) {
         let newest_snapshot = database.snapshots.newest();
         writer.memtable.replace_chain(hash(KEY), KEY, newest.0, Some(&value.to_le_bytes()), newest_snapshot);
     }
+}
+
+/// A thread that puts these values one after the other, in place if it can. Where there are such
+/// puts there are no merges.
+fn putting<const COUNT: usize>(database: &Arc<Database>, values: [u64; COUNT]) -> thread::JoinHandle<()> {
+    let database = Arc::clone(database);
+    thread::spawn(move || {
+        for value in values {
+            database.put(0, value);
+        }
+    })
+}
+
+#[test]
+fn the_last_put_stays_among_threads_and_the_writer() {
+    explore("puts", PREEMPTIONS, || {
+        let database = Database::new();
+        let thread = putting(&database, [2, 3]);
+        database.commit(Kind::Delete, &[]);
+        database.put(1, 4);
+        let seen = database.value(MAX_SEQUENCE);
+        thread.join().unwrap();
+        let last = database.value(MAX_SEQUENCE);
+        assert!([Some(2), Some(3), Some(4)].contains(&seen), "{seen:?}");
+        assert!([Some(3), Some(4)].contains(&last), "{last:?}");
+        // What was seen instead of the four came behind it.
+        assert!(seen == Some(4) || last == Some(3), "the four was put before {seen:?}");
+    });
+}
+
+/// A put into an entry that is superseded meanwhile comes before its successor (rule 3). A thread
+/// that finds the successor goes to the writer.
+#[test]
+fn a_put_into_what_is_superseded_comes_before_its_successor() {
+    explore("a put beside a delete", PREEMPTIONS, || {
+        let database = Database::new();
+        let other = Arc::clone(&database);
+        let thread = thread::spawn(move || (other.put(0, 2), other.value(MAX_SEQUENCE)));
+        database.commit(Kind::Delete, &[]);
+        let seen = database.value(MAX_SEQUENCE);
+        let (in_place, seen_by_thread) = thread.join().unwrap();
+        let last = database.value(MAX_SEQUENCE);
+        assert_eq!(last, if in_place { None } else { Some(2) });
+        assert!([None, last].contains(&seen), "{seen:?} after the delete");
+        assert!([Some(2), last].contains(&seen_by_thread), "{seen_by_thread:?} after the put");
+    });
+}
+
+#[test]
+fn what_a_snapshot_sees_is_changed_by_no_put() {
+    explore("puts beside a snapshot", PREEMPTIONS, || {
+        let database = Database::new();
+        let thread = putting(&database, [2, 3]);
+        let snapshot = database.snapshot();
+        let seen = database.value(snapshot.sequence());
+        database.commit(Kind::Put, &4u64.to_le_bytes());
+        thread.join().unwrap();
+        assert_eq!(database.value(snapshot.sequence()), seen);
+        let last = database.value(MAX_SEQUENCE);
+        assert!([Some(3), Some(4)].contains(&last), "{last:?}");
+        // Both puts came before the snapshot, and that before the four.
+        assert!(seen != Some(3) || last == Some(4), "the four is lost");
+    });
+}
+
+/// A put into a memtable that is rotated meanwhile comes before all that the next one has (rule 5).
+#[test]
+fn a_put_beside_a_flush_is_in_one_memtable_and_in_its_order() {
+    explore("puts beside a flush", PREEMPTIONS, || {
+        let database = Database::new();
+        let thread = putting(&database, [2, 3]);
+        let immutable = database.rotate();
+        // The writer goes on before the flush waits.
+        database.commit(Kind::Put, &4u64.to_le_bytes());
+        database.gate.wait_for_all();
+        let flushed = read(&immutable, KEY, MAX_SEQUENCE);
+        thread.join().unwrap();
+        assert_eq!(read(&immutable, KEY, MAX_SEQUENCE), flushed);
+        let last = database.value(MAX_SEQUENCE);
+        assert!([Some(3), Some(4)].contains(&last), "{last:?}");
+        // In the order of writes both puts stand before the rotation, and the four behind it.
+        let both_flushed = flushed.is_some_and(|(_, _, value)| value == 3u64.to_le_bytes());
+        assert!(!both_flushed || last == Some(4), "the four is lost");
+    });
+}
+
+#[test]
+fn a_conditional_write_loses_no_put() {
+    explore("a conditional write beside a put", PREEMPTIONS, || {
+        let database = Database::new();
+        let thread = putting(&database, [2]);
+        database.replace();
+        thread.join().unwrap();
+        // The put came behind it, or was what it has seen.
+        let last = database.value(MAX_SEQUENCE);
+        assert!([Some(2), Some(12)].contains(&last), "{last:?}");
+    });
 }
 
 /// A thread that waits finishes although others enter and leave the same slot, and sees all that
