@@ -339,19 +339,25 @@ fn a_death_in_a_flush_or_a_load_leaves_nothing_in_lost() {
     assert!(unnamed > 10, "{unnamed} deaths left a table that no edit names");
 }
 
-/// A leftover that cannot be opened, as one that leads nowhere, keeps no database from opening
-/// whose manifest is whole.
+/// A leftover that cannot be opened keeps no database from opening whose manifest is whole. It is
+/// kept itself if that can be.
 #[test]
 fn a_leftover_that_cannot_be_read_keeps_nothing_from_opening() {
-    let env = MemEnv::new();
-    drop(Db::open(DIRECTORY, options(&env)).unwrap());
-    let faulty = FaultEnv::new(Arc::new(env.clone()));
-    faulty.add(Rule::new(Class::Open, 0, Action::Fail(ErrorKind::PermissionDenied)).on_names_with("000099.table"));
-    env.set_file_bytes(&Path::new(DIRECTORY).join("000099.table"), vec![1; 1000]);
-    env.set_file_bytes(&Path::new(DIRECTORY).join("lost"), b"a file of others".to_vec());
-    drop(Db::open(DIRECTORY, options(&env).env(Arc::new(faulty.clone()))).unwrap());
-    assert_eq!(faulty.fired(), 1);
-    assert_eq!(files(&env, ".table"), [] as [PathBuf; 0]);
+    let lost = Path::new(DIRECTORY).join("lost");
+    for is_in_the_way in [false, true] {
+        let env = MemEnv::new();
+        drop(Db::open(DIRECTORY, options(&env)).unwrap());
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Open, 0, Action::Fail(ErrorKind::PermissionDenied)).on_names_with("000099.table"));
+        env.set_file_bytes(&Path::new(DIRECTORY).join("000099.table"), vec![1; 1000]);
+        if is_in_the_way {
+            env.set_file_bytes(&lost, b"a file of others".to_vec());
+        }
+        drop(Db::open(DIRECTORY, options(&env).env(Arc::new(faulty.clone()))).unwrap());
+        assert_eq!(faulty.fired(), 1);
+        assert_eq!(files(&env, ".table"), [] as [PathBuf; 0]);
+        assert_eq!(env.file_bytes(&lost.join("000099.table")).is_some(), !is_in_the_way);
+    }
 }
 
 /// Seen: entries were gone. Trigger: a keyspace's style is changed from FIFO to another, and the

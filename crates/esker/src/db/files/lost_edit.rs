@@ -32,7 +32,8 @@ use std::sync::Arc;
 /// version, may have been announced, with any blob file that is not among `used`.
 ///
 /// Where it is not torn, `replayed` is the last sequence number after the log was replayed. Then a
-/// table that cannot be read is none: an ordinary death may have left it so.
+/// table that is damaged is none: an ordinary death may have left it so. One that could not be read
+/// at all is kept if that goes without reading it.
 ///
 /// # Errors
 /// `Io`.
@@ -45,22 +46,22 @@ pub fn keep_tables(
 ) -> Result<()> {
     let env = &*options.env;
     let named: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
-    let mut kept = BTreeSet::new();
+    let is_torn = replayed.is_none();
+    let (mut kept, mut unread) = (BTreeSet::new(), BTreeSet::new());
     // Not the tables, which may be many, and each an open file.
     let mut intact: BTreeMap<u64, TableSummary> = BTreeMap::new();
     let names = env.list(directory)?;
     for number in names.iter().filter_map(|name| table_number(name)).filter(|number| !named.contains(number)) {
         match inspect(directory, options, number, cache) {
-            Err(_) if replayed.is_some() => {}
-            Err(error) => return Err(error),
             Ok(Unnamed::Intact(summary)) => _ = intact.insert(number, *summary),
-            Ok(Unnamed::Unreadable) => _ = kept.insert(table(number)),
-            Ok(Unnamed::Unfinished) => {}
+            Ok(Unnamed::Unreadable) if is_torn => _ = kept.insert(table(number)),
+            Ok(Unnamed::Unreadable | Unnamed::Unfinished) => {}
+            Err(error) if is_torn => return Err(error),
+            // It may be what is looked for. Its second name needs no read.
+            Err(_) => _ = unread.insert(table(number)),
         }
     }
-    if replayed.is_some() {
-        kept.clear();
-    } else if !kept.is_empty() {
+    if !kept.is_empty() {
         let is_unused = |name: &&String| blob_number(name).is_some_and(|number| !used.contains(&number));
         kept.extend(names.iter().filter(is_unused).cloned());
     }
@@ -68,7 +69,9 @@ pub fn keep_tables(
         kept.insert(table(number));
         kept.extend(intact[&number].blobs.keys().map(|blob| blob_name(*blob)));
     }
-    if kept.is_empty() { Ok(()) } else { remover::keep_in_lost(env, directory, &kept) }
+    // What cannot be read or linked keeps no database from opening whose manifest is whole.
+    let _ = remover::keep_in_lost(env, directory, &unread);
+    remover::keep_in_lost(env, directory, &kept)
 }
 
 /// A table that no edit names.

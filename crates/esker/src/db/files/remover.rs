@@ -220,6 +220,9 @@ pub fn no_memtable_has_writes(inner: &Inner) -> bool {
 /// the new manifest is current. A file that is there already keeps its name; the new one gets a
 /// number behind it.
 pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
     let lost = directory.join(LOST);
     if env.list(directory)?.iter().any(|name| name == LOST) {
         // A link could lead out of the database.
@@ -242,7 +245,8 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         if let Some(source) = source {
             // Whatever has its name in `lost` is whole.
             let unfinished = lost.join(format!("{name}.unfinished"));
-            copy::copy(env, &*source, &unfinished)?;
+            // On a full disk it would be in the way of another attempt.
+            copy::copy(env, &*source, &unfinished).inspect_err(|_| drop(env.remove(&unfinished)))?;
             env.rename(&unfinished, &to)?;
         }
     }
