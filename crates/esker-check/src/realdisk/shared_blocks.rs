@@ -65,11 +65,14 @@ pub(super) fn child(root: &Path, seed: u64) -> Checked<String> {
 }
 
 fn round(root: &Path, seed: u64, mode: WalMode) -> Checked<String> {
-    let (path, copied) = (root.join("original"), root.join("copy"));
+    let (path, copied, kept) = (root.join("original"), root.join("copy"), root.join("kept"));
     let known = Known { name: "the original", path, mode, seed, shared: u64::MAX, acknowledged: 0 };
     let mut original = Side::open(known)?;
     original.begin()?;
-    command("cp", &["--reflink=always", "-r", text(&original.known.path)?, text(&copied)?])?;
+    // One that is never opened: the open of the other removes the log files that it finds.
+    for copy in [&copied, &kept] {
+        command("cp", &["--reflink=always", "-r", text(&original.known.path)?, text(copy)?])?;
+    }
     let shared = original.known.acknowledged;
     let mut copy = Side::open(Known { name: "the copy", path: copied, shared, ..original.known.clone() })?;
     copy.check()?;
@@ -92,6 +95,7 @@ fn round(root: &Path, seed: u64, mode: WalMode) -> Checked<String> {
         side.reopen()?.go_on()?;
         std::fs::remove_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
+    std::fs::remove_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let [of_original, of_copy] = taken;
     Ok(format!(
         "log {mode:?}: {of_original} puts to the original and {of_copy} to the copy until the full disk was an \

@@ -368,6 +368,27 @@ impl Specimen {
         self.kept.is_some()
     }
 
+    /// Who asks it after damage while it is closed, in that environment.
+    ///
+    /// A manifest that is newer than the one in force was prepared when it died. Damage can
+    /// complete the step that it was made for, and then which changes are told is unknown.
+    pub fn witness_behind(&self, damages: &[Damage], env: &MemEnv) -> Witness<'_> {
+        let is_newer = InForce::of(env).is_some_and(|named| named.number > self.in_force.number);
+        if !is_newer {
+            return self.witness(damages);
+        }
+        let counts = self.promised().min(self.count)..=self.progress.attempted();
+        let candidates = counts.rev().map(|count| Candidate::new(&self.progress.states[count], 0..=0)).collect();
+        Witness::new(candidates, None).behind(damages)
+    }
+
+    /// Whether `CURRENT` names an older manifest now, which a power loss has brought back: what
+    /// only the newer one said, drops and settings, is undone then ("An older state put back" in
+    /// `doc/durability.md`), and no state of the script needs to be what it holds.
+    pub fn may_have_undone(&self, env: &MemEnv) -> bool {
+        self.end == End::PowerLost && InForce::of(env).is_some_and(|named| named.number < self.in_force.number)
+    }
+
     /// Who asks it after damage while it is closed; without any, what it holds is known.
     pub fn witness(&self, damages: &[Damage]) -> Witness<'_> {
         let least = damages.iter().map(|damage| self.least(damage)).min().unwrap_or(self.count);
