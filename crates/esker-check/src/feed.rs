@@ -102,18 +102,24 @@ pub fn told(db: &Db, clock: &ClockReadings, lost: LostChanges) -> Checked<esker:
     Ok(parts.map(|parts| Some(All { parts, some_are_gone, kept_by_time })))
 }
 
+/// The batches from a write on, up to the first error, which comes with them.
+pub fn read_from(db: &Db, from: u64) -> (Vec<ChangeBatch>, esker::Result<()>) {
+    let mut batches = Vec::new();
+    let read = db.changes(from).and_then(|changes| {
+        for batch in changes {
+            batches.push(batch?);
+        }
+        Ok(())
+    });
+    (batches, read)
+}
+
 /// All batches; where any may be lost, each time on behind those that are gone. Results as for
 /// [`told`].
 fn parts(db: &Db, any_may_be_lost: bool) -> Checked<esker::Result<Vec<Vec<ChangeBatch>>>> {
     let (mut parts, mut from) = (Vec::new(), 0);
     loop {
-        let mut batches: Vec<ChangeBatch> = Vec::new();
-        let read = db.changes(from).and_then(|changes| {
-            for batch in changes {
-                batches.push(batch?);
-            }
-            Ok(())
-        });
+        let (batches, read) = read_from(db, from);
         let behind = batches.last().map_or(from, ChangeBatch::next_sequence);
         parts.push(batches);
         match read {

@@ -6,6 +6,7 @@
 //! state that the database holds, or before an error.
 
 use crate::Checked;
+use crate::feed::read_from;
 use crate::powerloss::script::NAMES;
 use crate::state::other_name;
 use esker::{ChangeBatch, ChangeOperation, Db, Error};
@@ -33,13 +34,7 @@ impl Told {
         let mut told = Told { parts: Vec::new(), is_whole: false, errors: 0 };
         let mut from = 1;
         loop {
-            let mut batches: Vec<ChangeBatch> = Vec::new();
-            let read = db.changes(from).and_then(|changes| {
-                for batch in changes {
-                    batches.push(batch?);
-                }
-                Ok(())
-            });
+            let (batches, read) = read_from(db, from);
             let behind = batches.last().map_or(from, ChangeBatch::next_sequence);
             told.parts.push(Part { from, batches });
             match read {
