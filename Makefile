@@ -138,6 +138,7 @@ test: export RUSTDOCFLAGS := -D warnings
 test: export CARGO := $(CARGO)
 test:
 	$(call step,format,$(CARGO) fmt --all --check)
+	$(call step,planted faults,scripts/planted-faults --list && scripts/planted-faults --faults scripts/planted-faults-clusters.toml --list)
 ifeq ($(CI),true)
 	$(call step,peers,scripts/peers --strict)
 	$(call step,tools of the tests,scripts/test-tools --strict)
@@ -155,9 +156,6 @@ else
 endif
 	$(call step,the server and clients of others,scripts/server-tests $(if $(filter true,$(CI)),--strict) --binary $(TARGET)/debug/esker)
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LAST)
-ifeq ($(CI),true)
-	$(call step,planted faults,scripts/planted-faults --list && scripts/planted-faults --faults scripts/planted-faults-clusters.toml --list)
-endif
 
 suite:
 	$(call step,tests,{ $(CARGO) test --workspace $(BENCH) --tests --no-fail-fast; tests=$$?; \
