@@ -477,8 +477,8 @@ fn changes_scripts() -> Vec<Script> {
     let given_up = [Step::Rename(0)].into_iter().chain(first).chain([Step::Flush]).chain(second);
     vec![
         script("changes-settings", altered()),
-        // With a rename, so that a failing call ends the program: one that goes on would wait for
-        // an error where a full disk keeps changes from being given up, of which nobody is told.
+        // With a rename, so that a failing call ends the program. A test in `faults/fault.rs` shows
+        // that a full disk, which keeps changes from being given up, is no error of a flush.
         script(
             "changes-given-up",
             given_up.chain([Step::Flush, Step::DropAndReopen, mixed(13, Sync), Step::Flush]).collect(),
