@@ -2,6 +2,7 @@
 
 use crate::powerloss::script::Step;
 use crate::random::Random;
+use esker::Db;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{MemEnv, SyncFailure};
 use std::cell::Cell;
@@ -125,6 +126,16 @@ impl Fault {
     fn is_forever(self) -> bool {
         matches!(self, Fault::Rule { forever: true, .. })
     }
+
+    /// Whether the call says that the disk is full.
+    fn says_full(self) -> bool {
+        match self {
+            Fault::Rule {
+                action: Action::Fail(kind) | Action::FailAfter(kind) | Action::Partial { kind, .. }, ..
+            } => kind == ErrorKind::StorageFull,
+            _ => false,
+        }
+    }
 }
 
 /// A fault that waits for its call.
@@ -218,7 +229,13 @@ impl Armed {
     /// Files of the log are also written and synced when the next one is prepared, which may fail
     /// without harm (C8). Each preparation writes a header with a write of the log, and where that
     /// is mapped nothing else does.
-    pub fn must_refuse(&self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Option<&'static str> {
+    pub fn must_refuse(
+        &self,
+        before: Before,
+        step: &Step,
+        outcome: &esker::Result<()>,
+        db: &Db,
+    ) -> Option<&'static str> {
         if self.hits() == before.hits {
             return None;
         }
@@ -226,7 +243,11 @@ impl Armed {
         let prepared = now.log_writes > before.log_writes;
         match (self.fault.class(), self.fault.names()) {
             (Class::LogStore, _) => Some("a write of the log"),
-            (Class::Append | Class::Sync, Some("MANIFEST")) if !self.is_unfinished(outcome) => Some("the manifest"),
+            (Class::Append | Class::Sync, Some("MANIFEST"))
+                if !self.is_unfinished(outcome) && !self.may_keep_changes(outcome, db) =>
+            {
+                Some("the manifest")
+            }
             (Class::Sync, Some(".wal")) if !prepared => Some("a sync of the log"),
             // Nothing but the file that names the manifest is renamed.
             (Class::Rename, _) => Some("the switch of the manifest"),
@@ -249,10 +270,67 @@ impl Armed {
         error.is_disk_full() && !String::from_utf8_lossy(&current).starts_with(&*name)
     }
 
+    /// Whether the failure may be that of a full disk where changes were to be given up, at a
+    /// manifest that is not in force: they stay, the next flush tries again, and nobody is told. An
+    /// edit of the manifest in force is needed by the step, which returns its error.
+    fn may_keep_changes(&self, outcome: &esker::Result<()>, db: &Db) -> bool {
+        self.fault.says_full() && outcome.is_ok() && db.stats().kept_wal_bytes > 0
+    }
+
     /// Whether what failed in a step must not have made the handle read-only: "A log segment that
     /// cannot be made fails the write, not the handle" (C8).
     pub fn must_not_refuse(&self, before: Before) -> bool {
         let hit = self.hits() > before.hits;
         hit && self.fault.class() == Class::Create && self.fault.names() == Some(".wal")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::powerloss::written_variants;
+    use crate::simulated::MEMORY_PATH;
+    use esker::KeyspaceOptions;
+    use std::sync::Arc;
+
+    /// A database with more of the log than is kept for readers of changes, once it is flushed.
+    fn filled(env: &FaultEnv) -> Db {
+        // The last ones keep changes.
+        let (_, options) = written_variants().pop().unwrap();
+        let db = Db::open(MEMORY_PATH, options.env(Arc::new(env.clone()))).unwrap();
+        let keyspace = db.keyspace("a", KeyspaceOptions::default()).unwrap();
+        let mut random = Random::new(1);
+        for number in 0..40 {
+            keyspace.put(format!("k{number}"), random.bytes(350)).unwrap();
+        }
+        db
+    }
+
+    /// Whether the flush of such a database succeeds though a call of that number fails for want of
+    /// space on a manifest; none if there is no such call. The manifest in force must make the
+    /// handle read-only, and no other one may be said to.
+    fn flush_on_a_full_disk(class: Class, nth: u64) -> Option<bool> {
+        let memory = MemEnv::new();
+        let env = FaultEnv::new(Arc::new(memory.clone()));
+        let db = filled(&env);
+        let action = Action::FailAfter(ErrorKind::StorageFull);
+        let fault = Fault::Rule { class, action, forever: false, names: Some("MANIFEST") };
+        let armed = Armed::new(fault, nth, &env, &memory);
+        let before = armed.before();
+        let outcome = db.flush();
+        let must_refuse = armed.must_refuse(before, &Step::Flush, &outcome, &db);
+        assert_eq!(must_refuse.is_none(), db.health().writable, "{class:?} {nth}: {must_refuse:?}, {outcome:?}");
+        (armed.hits() > 0).then_some(outcome.is_ok())
+    }
+
+    /// If a full disk that keeps changes from being given up were taken for a failure of the
+    /// manifest in force, or the other way round, this would fail.
+    #[test]
+    fn changes_that_a_full_disk_keeps_from_being_given_up_leave_the_handle_writable() {
+        for class in [Class::Append, Class::Sync] {
+            let flushes: Vec<bool> = (0..).map_while(|nth| flush_on_a_full_disk(class, nth)).collect();
+            // The edit that names the table comes first, then what gives changes up.
+            assert!(flushes.contains(&false) && flushes.last() == Some(&true), "{class:?}: {flushes:?}");
+        }
     }
 }

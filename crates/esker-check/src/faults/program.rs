@@ -300,7 +300,7 @@ impl Program {
         if armed.must_not_refuse(before) && !session.db().health().writable {
             return Err(format!("a file of the log could not be made ({outcome:?}), and the handle takes no more"));
         }
-        let Some(failed) = armed.must_refuse(before, step, outcome) else { return Ok(()) };
+        let Some(failed) = armed.must_refuse(before, step, outcome, session.db()) else { return Ok(()) };
         if session.db().health().writable {
             return Err(format!("{failed} failed ({outcome:?}), and the handle still calls itself writable"));
         }
