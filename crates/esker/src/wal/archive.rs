@@ -6,7 +6,7 @@
 //! behind it on. The files are closed meanwhile.
 
 use super::segment::{FreeFile, Retired, SegmentMaker, Space};
-use crate::base::key::Sequence;
+use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::options::ChangeRetention;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl Archive {
     pub fn keep(&mut self, retention: ChangeRetention, last_sequence: Sequence, now_ms: u64) {
         self.retention = Some(retention);
         for archived in &mut self.segments {
-            archived.next_sequence.get_or_insert(last_sequence + 1);
+            archived.next_sequence.get_or_insert(next_of(last_sequence));
             archived.since_ms = now_ms;
         }
     }
@@ -74,7 +74,7 @@ impl Archive {
             path: segment.path.clone(),
             file_bytes: segment.file.len(),
             written: segment.written.load(Ordering::Relaxed),
-            next_sequence: Some(before.max(last_sequence + 1)),
+            next_sequence: Some(before.max(next_of(*last_sequence))),
             since_ms: now_ms,
         });
     }
@@ -107,8 +107,8 @@ impl Archive {
         self.segments.drain(..count).collect()
     }
 
-    /// Takes out the segments before `number`, for other use. A file that cannot be opened is left
-    /// to the next start.
+    /// Takes out the segments before `number`, whose files the next `LogSync::release` removes. One
+    /// that cannot be opened is left to the next start.
     pub fn free_before(&mut self, number: u64, maker: &SegmentMaker, free: &mut Vec<FreeFile>) {
         free.extend(self.take_before(number).into_iter().filter_map(|archived| archived.reopen(maker)));
     }
@@ -129,8 +129,13 @@ impl Archive {
     }
 }
 
+/// Behind the last number there is none, and an open would refuse a manifest with one.
+fn next_of(last_sequence: Sequence) -> Sequence {
+    (last_sequence + 1).min(MAX_SEQUENCE)
+}
+
 impl Archived {
-    /// Opens its file again; none if that fails.
+    /// Opens its file again, to be removed; none if that fails.
     pub(super) fn reopen(self, maker: &SegmentMaker) -> Option<FreeFile> {
         let file = maker.open(&self.path).ok()?;
         Some(FreeFile { path: self.path, file, space: Space::Found })

@@ -60,7 +60,8 @@ impl LogSync {
         Some((next_sequence, oldest.unwrap_or(state.active.number)))
     }
 
-    /// Releases the segments before `segment`, which were kept for changes.
+    /// Gives up the segments before `segment`, which were kept for changes: the next
+    /// [`LogSync::release`] returns their files for removal.
     pub fn forget_changes(&self, segment: u64) {
         let gone = self.state.lock().archive.take_before(segment);
         let free: Vec<_> = gone.into_iter().filter_map(|archived| archived.reopen(&self.maker)).collect();

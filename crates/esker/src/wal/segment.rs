@@ -34,9 +34,10 @@ impl From<Position> for (u64, u64) {
 /// What is known of the space of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
-    /// Nothing: it is new, or was found at a start, where its preparation may have been cut short.
-    /// Then it is not used again: a failed sync of another process may have given up its name,
-    /// which no later sync would tell, and what is synced in it would be gone after a power loss.
+    /// Nothing: it is new; or it was found at a start, where its preparation may have been cut
+    /// short, or was closed while it was kept for changes. Then it is not used again: a failed sync
+    /// of another process may have given up its name, which no later sync would tell, and what is
+    /// synced in it would be gone after a power loss.
     Found,
     /// Its length is on the device, and its blocks are its own.
     Reserved,

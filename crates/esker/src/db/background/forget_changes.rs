@@ -12,8 +12,8 @@ pub fn are_expendable(inner: &Inner) -> bool {
     log.changes_from(inner.options.clock.now_ms()).is_some()
 }
 
-/// Gives them up. The caller holds the job lock, or is alone. `keep`: some of their segments stay
-/// for reuse.
+/// Gives them up, and removes their segments. The caller holds the job lock, or is alone. `keep`:
+/// as in [`remover::release_segments`].
 pub fn forget(inner: &Inner, keep: bool) -> Result<()> {
     let Some(log) = inner.log.as_ref().filter(|log| log.keeps_changes()) else { return Ok(()) };
     let Some((sequence, segment)) = log.changes_from(inner.options.clock.now_ms()) else { return Ok(()) };

@@ -150,7 +150,8 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
 }
 
 /// Releases the log segments before `floor`, which a durable manifest names; where changes are
-/// kept, those that nothing needs any more for them either. `keep`: some stay for reuse.
+/// kept, those that nothing needs any more for them either. `keep`: some stay for reuse, but none
+/// that was kept for changes.
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     if log.keeps_changes() {
@@ -237,11 +238,12 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         found = true;
         env.create_dir_all(&lost)?;
         let to = free_name(env, &lost, name, &from)?;
-        // A log segment may be written to again, under another name; everything else stays as it
-        // is, and so does what is too long to be a segment.
+        // Of a log segment a copy, which is synced: what it holds may not be durable yet, and a
+        // link would give it a durable name only. All else is. What is too long to be a segment may
+        // be sparse, and its copy not.
         let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
-        let reused = segment.filter(|file| file.len() <= MAX_SEGMENT_BYTES);
-        let source = if reused.is_some() { reused } else { copy::link_or_open(env, &from, &to)? };
+        let copied = segment.filter(|file| file.len() <= MAX_SEGMENT_BYTES);
+        let source = if copied.is_some() { copied } else { copy::link_or_open(env, &from, &to)? };
         if let Some(source) = source {
             // Whatever has its name in `lost` is whole.
             let unfinished = lost.join(format!("{name}.unfinished"));

@@ -41,7 +41,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     let (empty, _) = memory::new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory);
     let mut writer = inner.lock_writer();
     inner.error_state.check()?;
-    let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty);
+    let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty)?;
     let held = inner.keeps_changes().then_some(writer);
     if let Err(error) = make_durable(inner, &keyspace, sequence) {
         put_back(&mut held.unwrap_or_else(|| inner.lock_writer()), &keyspace, taken);
@@ -75,13 +75,13 @@ fn take_away(
     writer: &mut Writer,
     keyspace: &KeyspaceInner,
     empty: Arc<Memtable>,
-) -> (Sequence, Option<Box<KeyspaceWriter>>) {
+) -> Result<(Sequence, Option<Box<KeyspaceWriter>>)> {
+    let sequence = writer.first_of(1)?;
     let taken = writer.keyspaces.get_mut(keyspace.id as usize).and_then(Option::take);
-    writer.last_sequence += 1;
-    let sequence = writer.last_sequence;
+    writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
     keyspace.read_state.begin_drop(sequence, empty);
-    (sequence, taken)
+    Ok((sequence, taken))
 }
 
 /// Step 2.

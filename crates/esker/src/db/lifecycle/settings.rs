@@ -174,8 +174,8 @@ fn make_durable<'i>(
     inner.error_state.check()?;
     // Those before it are durable with it: none is missing below it. Where it fails, the number is
     // missing.
-    writer.last_sequence += 1;
-    let place: Sequence = writer.last_sequence;
+    let place: Sequence = writer.first_of(1)?;
+    writer.last_sequence = place;
     inner.last_sequence.store(place, Ordering::Release);
     inner.sync_log()?;
     commit_version_edit::alter_keyspace(inner, keyspace.id, Some(place), alter)?;

@@ -43,7 +43,7 @@
 use crate::base::callback;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
-use crate::base::key::Sequence;
+use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::base::key_order::KeyOrder;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::sync::{self, ArcSwapOption};
@@ -328,7 +328,8 @@ pub struct Writer {
     /// was prepared before is checked, and resolved, at its commit (`write/merge_expiry.rs`).
     pub altered_merges: Vec<u64>,
     pub last_sequence: Sequence,
-    /// Where there is no log of its own: how far that of the writer was read.
+    /// Where there is no log of its own: how far that of the writer was read, but for segments at
+    /// its end that hold nothing.
     pub read_to: Position,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
@@ -347,6 +348,27 @@ impl Writer {
             wants_memory: false,
         }
     }
+
+    /// The number of the first of the next `count` writes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are not so many numbers left: one behind the last does not fit
+    /// into an entry. No database gets there by its writes.
+    #[inline(always)]
+    pub fn first_of(&self, count: u64) -> Result<Sequence> {
+        if self.last_sequence + count > MAX_SEQUENCE {
+            return Err(no_numbers_left());
+        }
+        Ok(self.last_sequence + 1)
+    }
+}
+
+#[cold]
+fn no_numbers_left() -> Error {
+    Error::invalid(
+        "the database has no sequence numbers left, and nothing was written; its files are damaged or forged: copy \
+         what is in it to a new database, as with `esker dump` and `esker load`",
+    )
 }
 
 /// What threads tell each other.

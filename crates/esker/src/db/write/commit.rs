@@ -228,7 +228,11 @@ fn commit_locked(
     options: &WriteOptions,
     precondition: &mut impl Precondition,
 ) -> Result<()> {
-    let first = writer.last_sequence + 1;
+    let count = match content {
+        Content::One(_) => 1,
+        Content::Encoded(count) => count,
+    };
+    let first = writer.first_of(count)?;
     if let Content::One(operation) = &content {
         // The index is in memory far away; by the time the log is written it is near.
         prefetch(&writer, operation, hash(operation.key));
@@ -252,16 +256,14 @@ fn commit_locked(
     }
     let newest_snapshot = inner.snapshots.newest();
     let mut long = Vec::new();
-    let count = match content {
+    match content {
         Content::One(operation) => {
             apply(&mut writer, operation, hash(operation.key), first, newest_snapshot, 0, &mut long);
-            1
         }
-        Content::Encoded(count) => {
+        Content::Encoded(_) => {
             apply_batch(&mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs, &mut long);
-            count
         }
-    };
+    }
     writer.last_sequence = first + count - 1;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     unfinished.finish();

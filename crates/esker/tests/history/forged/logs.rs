@@ -7,7 +7,7 @@ use super::writing::{
     put, reference, segment, segment_of, varint, varints,
 };
 use esker::env::mem::MemEnv;
-use esker::{Db, Error, Options};
+use esker::{ChangeRetention, Db, Error, Options, WriteOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -143,6 +143,43 @@ fn sequence_numbers_at_their_largest_do_not_wrap() {
         let found = tried(&format!("sequence-{name}"), segments);
         assert!(found.contains_key("open") && found.contains_key("repair"), "{found:#?}");
     }
+}
+
+/// A put whose number does not fit was acknowledged.
+#[test]
+fn nothing_is_written_behind_the_last_sequence_number() {
+    let last = (1 << 56) - 1;
+    let mut files = manifest(&[first_edit(&[])]);
+    files.insert("000001.wal".into(), segment(1, [0, 0, 0], &[batch(last - 3, &["a"])]));
+    let options = options(Arc::new(counting(files))).keep_changes(ChangeRetention::AsBefore);
+    let refused = |name: &str, result: esker::Result<()>| match result {
+        Err(Error::InvalidArgument { what }) => assert!(what.contains("no sequence numbers left"), "{name}: {what}"),
+        other => panic!("{name}: {other:?}"),
+    };
+    let keys = |db: &Db| -> Vec<Vec<u8>> {
+        db.existing_keyspace("k").unwrap().iter().map(|pair| pair.unwrap().0.to_vec()).collect()
+    };
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let pairs = db.existing_keyspace("k").unwrap();
+    let put_all = |keys: &[&str]| {
+        let mut batch = db.batch();
+        keys.iter().for_each(|key| batch.put(&pairs, key, "v").unwrap());
+        batch.commit()
+    };
+    refused("a batch that ends behind it", put_all(&["e", "f", "g", "h"]));
+    put_all(&["b", "c"]).unwrap();
+    pairs.put("d", "v").unwrap();
+    refused("put", pairs.put("e", "v"));
+    refused("put without log", pairs.put_with("e", "v", &WriteOptions::new().disable_wal(true)));
+    refused("delete", pairs.delete("a"));
+    refused("range delete", pairs.delete_prefix("a"));
+    refused("rename", pairs.rename("other"));
+    refused("drop", db.drop_keyspace("k"));
+    let written = ["a", "b", "c", "d"].map(|key| key.as_bytes().to_vec());
+    assert!(keys(&db) == written && db.health().writable);
+    db.compact().unwrap();
+    drop((pairs, db));
+    assert_eq!(keys(&Db::open(DIRECTORY, options).unwrap()), written);
 }
 
 /// As many operations as fit, of the fewest bytes: memory stays in proportion to the file. Ranges
