@@ -249,6 +249,8 @@ struct Listed {
     changes_from: Sequence,
     /// The oldest segment that has some of them.
     segment: u64,
+    /// The first segment that a recovery reads.
+    log_floor: u64,
     /// The changes up to these writes may be lost; later ones are in these segments and those
     /// behind.
     recovered: BTreeMap<Sequence, u64>,
@@ -339,6 +341,7 @@ impl Listed {
         Ok(Listed {
             changes_from: state.changes_from,
             segment: state.changes_segment,
+            log_floor: state.log_floor,
             recovered: state.changes_recovered.clone(),
             unlogged: state.unlogged.clone(),
             keyspaces: list(state),
@@ -475,7 +478,7 @@ impl ChangeReader {
     fn read_up_to(&mut self, inner: &Inner, (bound, end): (Sequence, Position), listed: &Listed) -> Result<bool> {
         let ChangeReader { next, only_durable, ready, maker, tail, values } = self;
         if tail.is_none() {
-            *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next))?;
+            *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next), listed.log_floor)?;
         }
         let Some(tail) = tail else { return Ok(false) };
         // Nothing up to the bound is in a later segment.

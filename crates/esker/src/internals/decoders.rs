@@ -261,7 +261,7 @@ fn read_log(bytes: &[u8]) -> usize {
         replayed.push(seen(&record));
         Ok(Visited::Last(last_of(record.sequence, record.payload)))
     });
-    let _ = salvage_log(&maker, floor, &mut |record| Ok(last_of(record.sequence, record.payload)));
+    let _ = salvage_log(&maker, floor, synced, &mut |record| Ok(last_of(record.sequence, record.payload)));
     // Where a follower would stand. None: the log is refused.
     let oldest = inherited.ok().and_then(|log| Some(log.retired.first()?.segment.number));
     let position = Position { segment: oldest.unwrap_or(floor), offset: 0 };
@@ -341,7 +341,7 @@ fn follow_growing(
 /// What a reader of changes comes across that begins at that write, until it ends or fails.
 fn read_from(maker: &SegmentMaker, first: Sequence, oldest: u64) -> Vec<Seen> {
     let mut records = Vec::new();
-    if let Ok(Some(mut tail)) = LogTail::from(maker.clone(), first, oldest) {
+    if let Ok(Some(mut tail)) = LogTail::from(maker.clone(), first, oldest, oldest) {
         let _ = read_on(&mut tail, usize::MAX, &mut records);
     }
     records

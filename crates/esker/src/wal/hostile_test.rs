@@ -133,7 +133,8 @@ fn more_files_that_look_like_segments_than_an_accident_leaves_are_refused() {
             Ok(inherited) => assert!(!is_forged && inherited.free.len() as u64 == files, "{files} files"),
             Err(error) => assert!(is_forged && matches!(error, Error::Corruption { .. }), "{files} files: {error}"),
         }
-        let salvaged = salvage(&maker, 1, &mut |record| Ok(record.sequence)).expect("no fault is set");
+        let salvaged =
+            salvage(&maker, 1, Position::default(), &mut |record| Ok(record.sequence)).expect("no fault is set");
         assert_eq!((salvaged.newest, salvaged.problems.len()), (1, usize::from(is_forged)), "{files} files");
         assert_eq!(damage(&env, Position::default()).len(), usize::from(is_forged), "{files} files");
     }

@@ -25,7 +25,7 @@ pub(super) const LINK_END: u64 = (HEADER_BYTES + RECORD_HEADER_BYTES + LINK_BYTE
 /// How much larger each new segment file is than the one before, until full-grown.
 const GROWTH: u64 = 4;
 /// The longest file that is written through while writers wait for it.
-const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
+pub(super) const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -389,7 +389,8 @@ impl LogSync {
 
     /// Releases the segments before `floor`, which a durable manifest must name. Up to `keep` files
     /// stay for reuse; the paths of the others, no longer known here, are returned for removal.
-    /// Those that were found at the start do not stay ([`Space::Found`]).
+    /// Those that were found at the start, or were kept for changes, do not stay
+    /// ([`Space::Found`]).
     pub fn release(&self, floor: u64, keep: usize) -> Vec<PathBuf> {
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|r| r.segment.number < floor) {

@@ -1,7 +1,7 @@
 //! What the log says of itself, and when it asks for segments.
 
 use super::format::{RECORD_HEADER_BYTES, record_bytes};
-use super::log_sync::LINK_END;
+use super::log_sync::{LINK_END, MAX_WAITED_FOR_BYTES};
 use super::prefault::TEND_EVERY_BYTES;
 use super::reserve::{RESERVE, RESERVE_BYTES, SCARCE_BYTES};
 use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_name};
@@ -136,21 +136,26 @@ fn a_file_much_smaller_than_the_next_one_would_be_is_not_used_again() {
     assert_eq!((free(), length_of(&env, 5)), (vec![KIB], 16 * KIB));
 }
 
-/// With zeroes a file takes one more call.
+/// With zeroes a short file takes one more call, a longer one more of them.
 #[test]
 fn a_segment_that_a_writer_waits_for_gets_zeroes_where_writes_are_synced() {
-    let calls_of_a_roll = |soon_synced: bool| {
+    let calls_of_a_roll = |bytes: u64, soon_synced: bool| {
         let env = MemEnv::new();
-        let mut log = start(maker(&env, KIB, KIB));
-        while log.position().offset + 120 <= KIB {
-            append(&mut log, 120, soon_synced);
+        let mut log = start(maker(&env, bytes, bytes));
+        let record = bytes / 8;
+        while log.position().offset + record <= bytes {
+            append(&mut log, record, soon_synced);
         }
         let before = env.mutations();
-        append(&mut log, 120, soon_synced);
+        append(&mut log, record, soon_synced);
         assert_eq!(log.position().segment, 2);
         env.mutations() - before
     };
-    assert_eq!(calls_of_a_roll(true), calls_of_a_roll(false) + 1);
+    assert_eq!(calls_of_a_roll(KIB, true), calls_of_a_roll(KIB, false) + 1);
+    let longest = MAX_WAITED_FOR_BYTES;
+    assert!(calls_of_a_roll(longest, true) > calls_of_a_roll(longest, false));
+    let long = longest + KIB;
+    assert_eq!(calls_of_a_roll(long, true), calls_of_a_roll(long, false), "a writer would wait for too long");
 }
 
 #[test]

@@ -32,3 +32,7 @@ mod range_test;
 mod replay_test;
 #[cfg(test)]
 mod salvage_test;
+#[cfg(test)]
+mod segment_test;
+#[cfg(test)]
+mod tail_test;

@@ -1,6 +1,8 @@
 //! What a start takes of a log that is damaged, torn or forged, and what it refuses.
 
-use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record};
+use super::format::{
+    HEADER_BYTES, Link, MAX_SEGMENT_BYTES, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record,
+};
 use super::reader::{Record, Visited, holds_history, replay};
 use super::segment::{Plan, Position, SegmentMaker, file_name};
 use super::verify::{Checked, Expected, Visitor, verify};
@@ -76,6 +78,12 @@ fn without(env: &MemEnv, file: u64) -> MemEnv {
     copy
 }
 
+/// Fails unless the record says where its payload is.
+pub(super) fn check_place(env: &MemEnv, record: &Record<'_>) {
+    let bytes = env.file_bytes(record.path).expect("it is read");
+    assert!(bytes[record.offset as usize..].starts_with(record.payload), "the offset is the payload's");
+}
+
 /// The sequence numbers that a start finds, or where the log is damaged, and why.
 type Found = Result<Vec<u64>, (u64, String)>;
 
@@ -87,8 +95,7 @@ fn found(env: &MemEnv, floor: u64) -> Found {
 fn found_synced(env: &MemEnv, floor: u64, synced: Position) -> Found {
     let mut found = Vec::new();
     let mut visit = |record: Record<'_>| {
-        let bytes = env.file_bytes(record.path).expect("it is read");
-        assert!(bytes[record.offset as usize..].starts_with(record.payload), "the offset is the payload's");
+        check_place(env, &record);
         found.push(record.sequence);
         Ok(Visited::Last(record.sequence))
     };
@@ -337,6 +344,27 @@ fn links_are_links_of_their_kind_and_lead_back() {
     let env = MemEnv::new();
     env.set_file_bytes(&path(1), forged(1, FIRST, &first[..1]));
     assert_eq!(found(&env, 1), Ok(vec![]));
+}
+
+/// Neither file takes memory behind what is written into it. Nor is either searched for records:
+/// its header says that the segment is short.
+#[test]
+fn a_file_longer_than_a_segment_can_be_is_refused_as_such() {
+    let cases = [
+        (MAX_SEGMENT_BYTES, MAX_SEGMENT_BYTES, "the segment should have 1024 bytes, the file has 8589934592"),
+        (MAX_SEGMENT_BYTES + 8, 0, "the file is longer than a log segment can be"),
+    ];
+    for (bytes, offset, what) in cases {
+        let env = MemEnv::new();
+        env.create_dir_all(Path::new("/db")).expect("no fault is set");
+        let file = env.open_log(&path(1), Some(bytes), false).expect("no fault is set");
+        let segment = forged(1, SEGMENT_BYTES as usize, &[(RecordType::Link, 0, link(0, 0))]);
+        file.write(0, &segment).expect("the file is longer");
+        assert_eq!(found(&env, 1), Err((offset, what.to_owned())));
+        // The check of the directory says the same.
+        let told = damage(&env, Position::default());
+        assert!(matches!(&told[..], [Error::Corruption { what: first, .. }, ..] if first == what), "{told:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
 use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link};
-use super::segment::{SegmentMaker, file_number};
+use super::segment::{Position, SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,8 @@ pub struct SalvagedLog {
 type Segments = BTreeMap<u64, (SegmentFile, Link)>;
 
 /// Hands every batch that can be read, from segment `floor` on, to `visit`, which returns its last
-/// sequence number. A floor of 0 is one that is not known.
+/// sequence number. A floor of 0 is one that is not known. `vouched`: up to this position the log
+/// is known to have been on the device.
 ///
 /// # Errors
 /// `Unsupported` for a newer version; `Io`; what `visit` returns, but for `Corruption`, which ends
@@ -46,6 +47,7 @@ type Segments = BTreeMap<u64, (SegmentFile, Link)>;
 pub fn salvage(
     maker: &SegmentMaker,
     floor: u64,
+    vouched: Position,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
 ) -> Result<SalvagedLog> {
     let mut log = SalvagedLog::default();
@@ -62,7 +64,9 @@ pub fn salvage(
         return Ok(log);
     };
     log.newest = newest;
-    let (chain, given_up) = chain(&segments, floor, newest, maker, &mut log);
+    let (mut chain, given_up) = chain(&segments, floor, newest, maker, &mut log);
+    leave_out_empty_tail(&mut chain, &segments, vouched.segment)?;
+    let bounds = Bounds { floor, vouched };
     let mut last_sequence = 0;
     let mut whole = true;
     for (at, number) in chain.iter().enumerate() {
@@ -72,7 +76,7 @@ pub fn salvage(
             continue;
         }
         let next = chain.get(at + 1).and_then(|next| segments.get(next)).map(|(_, link)| *link);
-        whole = read_segment(*number, found, next, &mut last_sequence, visit, &mut log)?;
+        whole = read_segment((*number, found), next, bounds, &mut last_sequence, visit, &mut log)?;
     }
     for number in given_up {
         if let Some((found, _)) = segments.get(&number) {
@@ -246,11 +250,49 @@ fn chain(
     (part, given_up)
 }
 
+/// Leaves out segments at the end, behind the one that is vouched for, that hold no batch and did
+/// not lose one: an open or a repair that was cut short has begun them, and the log ends before.
+fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64) -> Result<()> {
+    while let [.., _, last] = chain[..]
+        && last > vouched
+    {
+        let Some((found, _)) = segments.get(&last) else { break };
+        if !is_empty(last, found)? {
+            break;
+        }
+        chain.pop();
+    }
+    Ok(())
+}
+
+fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
+    let mut reader = SegmentReader::new(number, found);
+    let mut offset = HEADER_BYTES as u64;
+    while let Some((header, _)) = reader.record(offset)? {
+        if header.kind == RecordType::Batch {
+            return Ok(false);
+        }
+        offset += record_bytes(header.payload_bytes);
+    }
+    Ok(!is_damage(reader.synced_beyond(offset, 0))?)
+}
+
+/// What the manifest says of the log.
+#[derive(Clone, Copy)]
+struct Bounds {
+    floor: u64,
+    vouched: Position,
+}
+
 /// Reads one segment; whether the log goes on behind it.
+///
+/// The link of the next one may not tell where this one ends: an open that had nothing to replay
+/// has begun it, or a repair. From the floor on this one is needed all the same, as long as the
+/// manifest says so; without a manifest it may be in tables.
 fn read_segment(
-    number: u64,
-    found: &SegmentFile,
+    (number, found): (u64, &SegmentFile),
     next: Option<Link>,
+    bounds: Bounds,
     last_sequence: &mut Sequence,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
     log: &mut SalvagedLog,
@@ -289,9 +331,11 @@ fn read_segment(
         offset += record_bytes(header.payload_bytes);
     }
     log.end = (number, offset);
+    let vouched = bounds.vouched.segment == number && offset < bounds.vouched.offset;
     let missing = match cut {
         Some(cut) => offset < cut,
-        None => next.is_none() && !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
+        None if next.is_some() && bounds.floor == 0 => false,
+        None => vouched || !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
     };
     if missing {
         let what = "a log record does not verify; it and what follows is not replayed";

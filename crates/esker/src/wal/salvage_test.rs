@@ -1,18 +1,47 @@
 //! What a repair reads of a damaged log, and what it reports.
 
-use super::format::{HEADER_BYTES, RecordType};
-use super::replay_test::{FIRST, FULL, append, changed, flipped, forged, link, maker, path, payload_of, start};
+use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType};
+use super::replay_test::{
+    FIRST, FULL, append, changed, check_place, damage, flipped, forged, link, maker, path, payload_of, start,
+};
 use super::salvage::{SalvagedLog, salvage};
+use super::segment::Position;
 use super::writer::Inherited;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Of a segment that is forged.
+const SEGMENT_BYTES: usize = 1 << 10;
+/// Where its first batch ends.
+const FIRST_END: u64 = FIRST as u64 + 64;
+
+/// A record of a forged segment.
+type Forged = (RecordType, u64, Vec<u8>);
+
+fn batch(sequence: u64) -> Forged {
+    (RecordType::Batch, sequence, vec![sequence as u8; 40])
+}
+
+fn link_to(previous_number: u64, previous_end: u64) -> Forged {
+    (RecordType::Link, 0, link(previous_number, previous_end))
+}
+
+/// Forges a segment, in the file of its number.
+fn forge(env: &MemEnv, number: u64, records: &[Forged]) {
+    env.set_file_bytes(&path(number), forged(number, SEGMENT_BYTES, records));
+}
+
 /// The sequence numbers that are read, and the rest.
 fn salvaged(env: &MemEnv, floor: u64) -> (Vec<u64>, SalvagedLog) {
+    salvaged_up_to(env, floor, Position::default())
+}
+
+fn salvaged_up_to(env: &MemEnv, floor: u64, vouched: Position) -> (Vec<u64>, SalvagedLog) {
     let mut found = Vec::new();
-    let log = salvage(&maker(Arc::new(env.clone())), floor, &mut |record| {
+    let log = salvage(&maker(Arc::new(env.clone())), floor, vouched, &mut |record| {
+        check_place(env, &record);
         found.push(record.sequence);
         Ok(record.sequence)
     });
@@ -93,20 +122,17 @@ fn a_segment_with_a_damaged_header_is_reported_and_read() {
 /// through 65,536 segments. Cost: the repair said nothing of the segment, and lost its writes.
 #[test]
 fn a_damaged_header_of_a_segment_with_a_large_number_is_found_without_a_floor() {
-    const SEGMENT_BYTES: usize = 1 << 10;
     let number = 1 << 20;
-    let batch = |sequence: u64| (RecordType::Batch, sequence, vec![sequence as u8; 40]);
-    let (first, end) = ([(RecordType::Link, 0, link(0, 0)), batch(1)], FIRST as u64 + 64);
-    let second = [(RecordType::Link, 0, link(number, end)), batch(2)];
+    let first = [link_to(0, 0), batch(1)];
     let env = MemEnv::new();
-    env.set_file_bytes(&path(number), forged(number, SEGMENT_BYTES, &first));
-    env.set_file_bytes(&path(number + 1), forged(number + 1, SEGMENT_BYTES, &second));
+    forge(&env, number, &first);
+    forge(&env, number + 1, &[link_to(number, FIRST_END), batch(2)]);
     let (found, log) = salvaged(&flipped(&env, number + 1, 0), 0);
     let what = "the header of log segment 1048577 is broken";
     assert_eq!((found, problems(&log)), (vec![1, 2], vec![(path(number + 1), what)]));
     // Nor does a name far above hide one of a young log.
     let young = MemEnv::new();
-    young.set_file_bytes(&path(1), forged(1, SEGMENT_BYTES, &first));
+    forge(&young, 1, &first);
     let (found, log) = salvaged(&flipped(&changed(&young, number << 20, Vec::clear), 1, 0), 0);
     assert_eq!((found, problems(&log)), (vec![1], vec![(path(1), "the header of log segment 1 is broken")]));
 }
@@ -176,4 +202,121 @@ fn a_file_that_says_to_be_another_segment_is_reported() {
     // Of two that were never used one stays.
     let (found, log) = salvaged(&with_header_alone(&env, 1), 1);
     assert_eq!((found, problems(&log)[..1].to_vec()), (vec![], vec![(path(7), what)]));
+}
+
+/// As a start leaves it that has given up every segment from the floor on, until the manifest names
+/// its own.
+#[test]
+fn a_link_that_leads_below_the_floor_is_not_followed() {
+    let env = MemEnv::new();
+    forge(&env, 1, &[link_to(0, 0), batch(1)]);
+    forge(&env, 3, &[link_to(1, FIRST_END), batch(2)]);
+    let (found, log) = salvaged(&env, 2);
+    assert_eq!((found, problems(&log), log.newest), (vec![2], vec![], 3));
+}
+
+/// As when the large value behind it was not there: a recovery has ended the log before it.
+#[test]
+fn an_intact_record_behind_the_end_that_the_next_link_tells_stays_out() {
+    let env = MemEnv::new();
+    forge(&env, 1, &[link_to(0, 0), batch(1), batch(2)]);
+    forge(&env, 2, &[link_to(1, FIRST_END), batch(2)]);
+    let (found, log) = salvaged(&env, 1);
+    assert_eq!((found, problems(&log)), (vec![1, 2], vec![]));
+}
+
+/// As behind a repair whose manifest is not current yet, and behind an open with nothing to replay.
+#[test]
+fn a_segment_whose_end_no_link_tells_is_read_as_far_as_it_is_intact() {
+    let env = MemEnv::new();
+    forge(&env, 1, &[link_to(0, 0), batch(1)]);
+    forge(&env, 2, &[link_to(1, 0), batch(2)]);
+    for floor in [0, 1] {
+        let (found, log) = salvaged(&env, floor);
+        assert_eq!((found, problems(&log)), (vec![1, 2], vec![]), "floor {floor}");
+    }
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    append(&mut log, 1..=3);
+    log.shared().sync_all().expect("no fault is set");
+    append(&mut log, 4..=4);
+    forge(&env, 2, &[link_to(1, 0), batch(5)]);
+    let damaged = flipped(&env, 1, payload_of(2));
+    // Where the manifest is lost it may be in tables: damage in it does not end the log.
+    let (found, log) = salvaged(&damaged, 0);
+    assert_eq!((found, problems(&log)), (vec![1, 5], vec![]));
+    // Where it is needed, it ends it.
+    let (found, log) = salvaged(&damaged, 1);
+    let expected = vec![
+        (path(1), "a log record does not verify; it and what follows is not replayed"),
+        (path(2), "not replayed: the log before it has a hole"),
+    ];
+    assert_eq!((found, problems(&log)), (vec![1], expected));
+}
+
+/// As behind an open or a repair that was cut short, which took the end of the log into its own
+/// segment: what was said of the end of the one before did not fit any more.
+#[test]
+fn segments_without_batches_at_the_end_are_left_out() {
+    let env = MemEnv::new();
+    forge(&env, 1, &[link_to(0, 0), batch(1)]);
+    forge(&env, 2, &[link_to(1, 0)]);
+    forge(&env, 3, &[link_to(2, 0)]);
+    for floor in [0, 1] {
+        let (found, log) = salvaged(&env, floor);
+        assert_eq!((found, problems(&log)), (vec![1], vec![]), "floor {floor}");
+        assert_eq!((log.end.0, log.newest, log.highest_number), (1, 3, 3), "floor {floor}");
+    }
+    // But for one that is known to be on the device.
+    let (_, log) = salvaged_up_to(&env, 1, Position { segment: 2, offset: FIRST as u64 });
+    assert_eq!((problems(&log), log.end), (vec![], (2, FIRST as u64)));
+    // And for one whose only batch is damaged.
+    let mut log = start(&env, Inherited { highest_number: 3, below_floor: 3, ..Inherited::default() });
+    append(&mut log, 5..=6);
+    log.shared().sync_all().expect("no fault is set");
+    append(&mut log, 7..=7);
+    let (found, log) = salvaged(&flipped(&env, 4, payload_of(1)), 1);
+    let expected = vec![(path(4), "a log record does not verify; it and what follows is not replayed")];
+    assert_eq!((found, problems(&log)), (vec![1], expected));
+}
+
+/// Nothing in the log tells that there was a record.
+#[test]
+fn damage_before_the_place_that_the_manifest_vouches_for_is_told() {
+    let env = MemEnv::new();
+    forge(&env, 1, &[link_to(0, 0), batch(1)]);
+    forge(&env, 2, &[link_to(1, 0)]);
+    let damaged = flipped(&env, 1, payload_of(1));
+    for (offset, is_told) in [(FIRST as u64, false), (FIRST as u64 + 8, true)] {
+        let (found, log) = salvaged_up_to(&damaged, 1, Position { segment: 1, offset });
+        let told = (path(1), "a log record does not verify; it and what follows is not replayed");
+        assert_eq!((found, problems(&log)), (vec![], if is_told { vec![told] } else { vec![] }), "{offset}");
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_come_after_the_one_before_ends_what_is_read() {
+    for sequence in [1, 2] {
+        let env = MemEnv::new();
+        forge(&env, 1, &[link_to(0, 0), batch(2), batch(sequence), batch(3)]);
+        let (found, log) = salvaged(&env, 1);
+        let expected = vec![(path(1), "writes out of order")];
+        assert_eq!((found, problems(&log)), (vec![2], expected), "{sequence} behind 2");
+    }
+}
+
+/// Records begin at multiples of 8. What is missing of the file is no part of the last one.
+#[test]
+fn a_file_that_was_cut_off_right_behind_a_payload_is_read_to_its_end() {
+    let payload = vec![1; 41];
+    let end = FIRST + RECORD_HEADER_BYTES + payload.len();
+    let whole = forged(1, SEGMENT_BYTES, &[link_to(0, 0), (RecordType::Batch, 1, payload)]);
+    for length in end..=end.next_multiple_of(8) {
+        let env = MemEnv::new();
+        env.set_file_bytes(&path(1), whole[..length].to_vec());
+        let (found, log) = salvaged(&env, 1);
+        let what = format!("the segment should have 1024 bytes, the file has {length}");
+        assert_eq!((found, problems(&log)), (vec![1], vec![(path(1), what.as_str())]));
+        assert_eq!(damage(&env, Position::default()).len(), 1, "{length} bytes");
+    }
 }

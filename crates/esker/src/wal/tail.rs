@@ -14,7 +14,7 @@ use super::segment::Position;
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What the visitor of a record says.
@@ -47,6 +47,7 @@ pub struct LogTail {
     offset: u64,
     /// What the log goes on with, once that was found.
     next: Option<Next>,
+    links: Links,
     /// The first write of the last record that was taken.
     last_sequence: Sequence,
 }
@@ -78,13 +79,15 @@ impl LogTail {
             found,
             offset: position.offset.max(HEADER_BYTES as u64),
             next: None,
+            links: Links::default(),
             last_sequence: 0,
         }))
     }
 
     /// A reader that begins at the segment with the write `from`, or at one before it. None if the
-    /// links do not lead back to that, nor to segment `oldest`.
-    pub fn from(maker: SegmentMaker, from: Sequence, oldest: u64) -> Result<Option<LogTail>> {
+    /// links do not lead back to that, nor to segment `oldest`. `floor`: the first segment that a
+    /// recovery reads.
+    pub fn from(maker: SegmentMaker, from: Sequence, oldest: u64, floor: u64) -> Result<Option<LogTail>> {
         let all = segments(&maker, 0)?;
         let mut next = None;
         for (&number, path) in all.iter().rev() {
@@ -95,9 +98,12 @@ impl LogTail {
             }
         }
         while let Some((number, found, link)) = next.take() {
-            if number <= oldest || first_sequence(number, &found)?.is_some_and(|first| first <= from) {
-                let offset = HEADER_BYTES as u64;
-                return Ok(Some(LogTail { maker, number, found, offset, next: None, last_sequence: 0 }));
+            // From the floor on, an open has found no record. It leads back to none of the segments
+            // there, and may have ended before a manifest says so.
+            let is_first = link.previous_end == 0 && oldest >= floor;
+            if number <= oldest || is_first || first_sequence(number, &found)?.is_some_and(|first| first <= from) {
+                let (offset, links) = (HEADER_BYTES as u64, Links::default());
+                return Ok(Some(LogTail { maker, number, found, offset, next: None, links, last_sequence: 0 }));
             }
             let previous = link.previous_number;
             let path = all.get(&previous).filter(|_| previous < number);
@@ -133,7 +139,7 @@ impl LogTail {
         while newest != Some(self.number) {
             // Before the records are read: behind the end that it tells, nothing is part of it.
             if self.next.is_none() {
-                match self.successor()? {
+                match self.successor(newest.is_some())? {
                     Successor::Segment(next) => self.next = Some(next),
                     Successor::Lost => return Ok(End::Lost),
                     // A segment has its link before it is the newest one.
@@ -183,30 +189,83 @@ impl LogTail {
     }
 
     /// What the log goes on with. The newest segment that leads back here counts: an older one may
-    /// have been given up by a recovery.
-    fn successor(&self) -> Result<Successor> {
-        let mut newest: Option<Next> = None;
-        let (mut is_there, mut is_passed) = (false, false);
-        for (number, path) in segments(&self.maker, self.number)? {
-            is_there |= number == self.number;
-            if number == self.number {
-                continue;
-            }
-            let Some(found) = open_segment(&self.maker, number, &path)? else { continue };
-            let Some(link) = read_link(&found, number)? else { continue };
-            if link.previous_number != self.number {
-                is_passed = true;
-            } else if newest.as_ref().is_none_or(|other| other.number < number) {
-                newest = Some(Next { number, found, previous_end: link.previous_end });
+    /// have been given up by a recovery. `is_own`: this process writes; no other recovers then.
+    ///
+    /// A segment whose link is known is not searched for. If another one leads back here too, a
+    /// recovery has begun it, always in a new file (`wal/writer.rs`): its name tells. That there is
+    /// none is only said after a look at all files.
+    fn successor(&mut self, is_own: bool) -> Result<Successor> {
+        if is_own && let Some(successor) = self.known_successor()? {
+            return Ok(successor);
+        }
+        let looks_at_all = self.links.names.is_empty();
+        self.links.read_unknown(&self.maker, self.number)?;
+        if let Some(successor) = self.known_successor()? {
+            return Ok(successor);
+        }
+        if !looks_at_all || self.links.newest_behind(self.number).is_some() {
+            // A file may have been used again since.
+            self.links = Links::default();
+            self.links.read_unknown(&self.maker, self.number)?;
+            if let Some(successor) = self.known_successor()? {
+                return Ok(successor);
             }
         }
-        Ok(match newest {
+        let is_passed = self.links.files.keys().any(|(previous, _)| *previous != self.number);
+        // An open that failed may have taken the segment away, and the next one have given its
+        // number to another.
+        let same = open_segment(&self.maker, self.number, &self.found.path)?;
+        let is_there = same.is_some_and(|same| same.salt == self.found.salt);
+        Ok(if is_passed || !is_there { Successor::Lost } else { Successor::None })
+    }
+
+    /// The newest segment that is known to lead back here, if it still does.
+    fn known_successor(&self) -> Result<Option<Successor>> {
+        let Some((number, path)) = self.links.newest_behind(self.number) else { return Ok(None) };
+        let Some(found) = open_segment(&self.maker, number, path)? else { return Ok(None) };
+        let link = read_link(&found, number)?.filter(|link| link.previous_number == self.number);
+        Ok(link.map(|link| match link.previous_end {
             // Everything before it is in tables.
-            Some(next) if next.previous_end == 0 => Successor::Lost,
-            Some(next) => Successor::Segment(next),
-            None if is_passed || !is_there => Successor::Lost,
-            None => Successor::None,
-        })
+            0 => Successor::Lost,
+            previous_end => Successor::Segment(Next { number, found, previous_end }),
+        }))
+    }
+}
+
+/// The links of the segments behind the one that is read, as they were found: of a log of many
+/// segments, each is read once, and not at each step. A file may be gone since, or have another
+/// segment: who goes by a link reads it again.
+#[derive(Default)]
+struct Links {
+    /// The names of the files that need not be looked at again.
+    names: BTreeSet<String>,
+    /// By the number of the segment that the link leads back to, and the file's own.
+    files: BTreeMap<(u64, u64), PathBuf>,
+}
+
+impl Links {
+    /// The newest segment that leads back to `number`, as far as is known.
+    fn newest_behind(&self, number: u64) -> Option<(u64, &PathBuf)> {
+        let later = (number, number + 1)..=(number, u64::MAX);
+        self.files.range(later).next_back().map(|(&(_, own), path)| (own, path))
+    }
+
+    /// Looks at the files in the directory that are not known, and takes the links of segments
+    /// behind `number`.
+    fn read_unknown(&mut self, maker: &SegmentMaker, number: u64) -> Result<()> {
+        for name in maker.env.list(&maker.directory)? {
+            if file_number(&name).is_none() || self.names.contains(&name) {
+                continue;
+            }
+            let Some((own, found)) = open(maker, maker.directory.join(&name))? else { continue };
+            if own > number {
+                // One that is being prepared will have a link.
+                let Some(link) = read_link(&found, own)? else { continue };
+                self.files.insert((link.previous_number, own), found.path);
+            }
+            self.names.insert(name);
+        }
+        Ok(())
     }
 }
 

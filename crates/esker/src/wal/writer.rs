@@ -62,11 +62,28 @@ pub struct Inherited {
 }
 
 impl Inherited {
+    /// The number of the last segment that holds writes, or is known to be on the device; 0 if
+    /// there is none.
+    fn last_needed(&self) -> u64 {
+        self.last_with_batches.max(self.closed.unwrap_or(0))
+    }
+
+    /// Where that segment ends. Those behind it may be gone at any time: a start releases them,
+    /// and an open that fails takes away the one that it has begun.
+    pub fn needed_end(&self) -> Position {
+        let last_needed = self.last_needed();
+        let last = self.retired.iter().rfind(|retired| retired.segment.number <= last_needed);
+        last.map_or(Position::default(), |last| Position {
+            segment: last.segment.number,
+            offset: last.segment.written.load(Ordering::Relaxed),
+        })
+    }
+
     /// Releases the segments at the end that hold no writes, but for those known to be on the
     /// device: whether the others are is unknown, and nothing needs them. The log goes on behind
     /// the one before.
     fn give_up_empty_tail(&mut self) {
-        let needed = self.last_with_batches.max(self.closed.unwrap_or(0));
+        let needed = self.last_needed();
         while let Some(last) = self.retired.pop_if(|last| last.segment.number > needed) {
             self.free.push(last.segment.to_free());
         }

@@ -54,6 +54,7 @@ mod order;
 mod pitfalls;
 mod properties;
 mod range_delete;
+mod readers_beside_failed_open;
 mod rename;
 mod repair;
 mod repair_cut_short;

@@ -263,7 +263,7 @@ pub fn read_beside_writer(directory: &Path, options: Options) -> Result<(Inner, 
     let last_sequence = found.state.last_sequence;
     let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
     inner.replayed_segments = found.segments;
-    inner.writer.get_mut().read_to = found.log_end;
+    inner.writer.get_mut().read_to = found.needed_end;
     inner.error_state.refuse_writes("it was opened read-only");
     Ok((inner, found))
 }
@@ -279,6 +279,8 @@ pub struct FoundState {
     /// Log segments read, and where the last of them ended.
     pub segments: u64,
     pub log_end: Position,
+    /// The same without segments at the end that nothing needs.
+    pub needed_end: Position,
 }
 
 /// Reads everything, beside a writer if there is one.
@@ -316,7 +318,8 @@ pub fn read_everything(
                 let last = inherited.retired.last().map(|retired| &retired.segment);
                 let end = last.map(|segment| (segment.number, segment.written.load(Ordering::Relaxed)));
                 let (segments, log_end) = (inherited.retired.len() as u64, end.unwrap_or_default().into());
-                return Ok((recovering, FoundState { state, manifest, stamp, segments, log_end }));
+                let needed_end = inherited.needed_end();
+                return Ok((recovering, FoundState { state, manifest, stamp, segments, log_end, needed_end }));
             }
             Err(error) if unchanged && failures_unchanged + 1 >= MOST_FAILURES => return Err(error),
             // Of failures in a row: one may be due to a writer at work.

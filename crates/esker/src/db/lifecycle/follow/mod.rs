@@ -159,7 +159,7 @@ pub fn lag(inner: &Inner, following: &Following) -> Result<Option<FollowerLag>> 
 fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let resources = (&inner.cache, &*inner.memory, &inner.blobs);
     let (recovering, found) = read_everything(&inner.directory, &inner.options, resources)?;
-    let FoundState { state, manifest, stamp, log_end, .. } = found;
+    let FoundState { state, manifest, stamp, log_end, needed_end, .. } = found;
     if state.last_sequence < inner.last_sequence.load(Ordering::Acquire) {
         let what = format!(
             "the database ends at write {}, and the follower has write {}: another one has taken its place; open it anew",
@@ -194,7 +194,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         keyspace.tombstone_skip_cache.clear();
     }
     gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
-    (writer.last_sequence, writer.read_to) = (state.last_sequence, log_end);
+    (writer.last_sequence, writer.read_to) = (state.last_sequence, needed_end);
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     drop(writer);
     for (id, (record, order), read_state, memtable) in new {

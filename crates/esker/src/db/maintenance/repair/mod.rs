@@ -43,7 +43,7 @@ use crate::version::manifest::Manifest;
 use crate::version::runs::Version;
 use crate::version::salvage::Missing;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
-use crate::wal::segment::SegmentMaker;
+use crate::wal::segment::{Position, SegmentMaker};
 use crate::wal::writer::{Inherited, LogWriter};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +139,7 @@ impl Work<'_> {
             SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
         let mut in_log = BTreeSet::new();
         let floor = self.state.log_floor;
-        let log = salvage(&maker, floor, &mut |record| {
+        let log = salvage(&maker, floor, self.vouched(), &mut |record| {
             let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
             let operations = operations.map_err(|error| error.at(record.path, record.offset))?;
             in_log.extend(operations.iter().map(AnyOperation::keyspace));
@@ -375,11 +375,12 @@ impl Work<'_> {
             &self.tables.blobs,
             false,
         )?;
+        let vouched = self.vouched();
         let (state, mut last_sequence) = (&mut self.state, 0);
         let (restored, mut has_merges) = (&self.restored, false);
         let (with_tables, mut checked) = (state.keyspaces.len(), DistinctValues::default());
         lost_settings::learn_from_tables(state, &mut recovering);
-        let mut log = salvage(maker, floor, &mut |record| {
+        let mut log = salvage(maker, floor, vouched, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
                 lost_settings::learn_from_log(state, &mut recovering, operation, options, &memory)?;
@@ -451,6 +452,11 @@ impl Work<'_> {
         }
         self.state.next_file = self.tables.next_file.load(Relaxed);
         Ok(())
+    }
+
+    /// How far the log was synced, or closed, as the manifest says.
+    fn vouched(&self) -> Position {
+        self.state.closed.unwrap_or_default().max(self.state.log_synced).into()
     }
 
     fn note_log(&mut self, log: &mut SalvagedLog) -> Result<()> {
