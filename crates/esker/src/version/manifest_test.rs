@@ -5,6 +5,7 @@ use super::file_name::{CURRENT, manifest};
 use super::manifest::{InForce, Manifest, VERSION, file_with, intact_records, point_current, read_current};
 use super::salvage::{Missing, salvage};
 use crate::base::checksum::checksum;
+use crate::base::comparator::BYTEWISE;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::error::Error;
@@ -132,6 +133,37 @@ fn a_lost_edit_that_is_shorter_than_a_voucher_is_missing() {
     let env = env_with(bytes);
     let found = salvage(&env, Path::new(DIRECTORY), NUMBER).expect("no fault is set").expect("the first is intact");
     assert_eq!((found.missing, found.damaged.first().copied()), (Missing::Any, Some(offsets[3] as u64)));
+}
+
+/// Each of the two would take the table from the other. What else they have stays theirs.
+#[test]
+fn a_repair_takes_a_table_of_two_keyspaces_from_both_and_no_other() {
+    let keyspace = |id: u64| {
+        let (name, comparator) = (format!("k{id}"), BYTEWISE.to_owned());
+        Change::Keyspace { id, name, comparator, operator: None, ttl: 0 }
+    };
+    let add = |id: u64, number: u64| Change::AddTable { keyspace: id, run: number, number, bytes: 100 };
+    let (bytes, _) = records(&[keyspace(1), keyspace(2), add(1, 5), add(1, 6), add(2, 6), add(2, 7)]);
+    assert_eq!(read(bytes.clone()), Err(24));
+    let env = env_with(bytes);
+    let found = salvage(&env, Path::new(DIRECTORY), NUMBER).expect("no fault is set").expect("the first is intact");
+    let tables = |id: u64| found.state.keyspaces[&id].tables.keys().copied().collect::<Vec<_>>();
+    assert_eq!((tables(1), tables(2)), (vec![5], vec![7]));
+    assert_eq!((found.missing, found.damaged), (Missing::Any, vec![24]));
+}
+
+/// Behind damage, an end that is cut short is what a power loss leaves, and is not listed with it.
+#[test]
+fn a_repair_lists_each_damaged_edit_and_no_end_that_is_cut_short_behind_them() {
+    // The damaged edits are longer than a voucher.
+    let (mut bytes, offsets) = records(&[edit(1), edit(300), VOUCHER, edit(400), VOUCHER, edit(500), VOUCHER]);
+    bytes[offsets[1]] ^= 1;
+    bytes[offsets[3]] ^= 1;
+    bytes.pop();
+    let env = env_with(bytes);
+    let found = salvage(&env, Path::new(DIRECTORY), NUMBER).expect("no fault is set").expect("the first is intact");
+    assert_eq!((found.missing, found.state.last_sequence), (Missing::Any, 500));
+    assert_eq!(found.damaged, [offsets[1] as u64, offsets[3] as u64]);
 }
 
 #[test]
