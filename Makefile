@@ -48,7 +48,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: suite beside without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets without-c-compiler
+.PHONY: suite beside without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets last-miri without-c-compiler
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -163,7 +163,7 @@ suite:
 
 # What the tests leave of the processors, where they wait for one another, for disks and for time, goes to steps that build in
 # directories of their own and wait for nothing. They give way: campaigns that end by the clock do as much as they would alone.
-BESIDE := last-interleavings last-oldest-rust last-public-interfaces last-fuzz-targets
+BESIDE := last-interleavings last-oldest-rust last-public-interfaces last-fuzz-targets last-miri
 beside:
 	@nice -n 19 $(MAKE) --no-print-directory --keep-going --output-sync=target $(BESIDE) >$(OUT)/beside.txt 2>&1
 
@@ -181,6 +181,9 @@ last-dependencies:
 	$(call step,dependencies,$(MAKE) --no-print-directory without-c-compiler deny)
 last-first-steps:
 	$(call step,the first steps of the book,scripts/first-steps --quick)
+last-miri: export NIGHTLY := $(NIGHTLY)
+last-miri:
+	$(call step,some tests under Miri,scripts/miri --optional $(MIRI_TESTS_OF_SECONDS))
 last-oldest-rust:
 	$(call step,oldest Rust,scripts/oldest-rust --strict)
 last-public-interfaces:
@@ -224,9 +227,11 @@ without-assertions:
 # A filter that matches no test is a failure, here and below.
 NIGHTLY ?= +nightly
 MIRI_TESTS ?= memtable:: base::memory:: base::counter:: base::slice:: cache:: db::state::thread_gate::
+MIRI_TESTS_OF_SECONDS := base::memory:: base::counter:: base::slice:: db::state::thread_gate:: memtable::tests::nobody_appends \
+    memtable::tests::counters_fold memtable::tests::superseded_entries
+miri: export NIGHTLY := $(NIGHTLY)
 miri:
-	scripts/filtered-tests --filters "$(MIRI_TESTS)" -- \
-	    $(CARGO) $(NIGHTLY) miri test --package esker --lib --target-dir target/miri -- {}
+	scripts/miri $(MIRI_TESTS)
 
 # All of it, and the standard library, is compiled for it. Its shadow of all memory costs page faults, which one test counts.
 TSAN_TESTS ?= memtable:: cache:: base:: wal:: db::
