@@ -115,7 +115,7 @@ pub const SLEEPING_TESTS: [&str; 18] = [
 
 /// The only files with tests that look at how much time has passed. On a slow machine none of these
 /// looks makes a test fail.
-pub const TIMED_TESTS: [&str; 16] = [
+pub const TIMED_TESTS: [&str; 17] = [
     // Simulated time: what the clocks of simulated nodes show.
     "crates/esker-raft/src/tests/world.rs",
     // The limit only turns a wait for ever into a failure: 300 s.
@@ -126,6 +126,7 @@ pub const TIMED_TESTS: [&str; 16] = [
     "crates/esker-raft/examples/group_commit.rs",
     "crates/esker/benches/conditional.rs",
     "crates/esker/benches/features.rs",
+    "crates/esker/benches/operators.rs",
     "crates/esker/src/env/os/tests.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/memory_budget.rs",
