@@ -129,7 +129,8 @@ impl Archive {
     }
 }
 
-/// Behind the last number there is none, and an open would refuse a manifest with one.
+/// Behind the last number, which only a forged database reaches, there is none, and an open would
+/// refuse a manifest with one.
 fn next_of(last_sequence: Sequence) -> Sequence {
     (last_sequence + 1).min(MAX_SEQUENCE)
 }

@@ -52,7 +52,9 @@ pub fn salvage(
 ) -> Result<SalvagedLog> {
     let mut log = SalvagedLog::default();
     let segments = open_linked(maker, floor, &mut log)?;
-    let Some((&newest, _)) = segments.last_key_value() else {
+    log.newest = segments.last_key_value().map_or(0, |(&newest, _)| newest);
+    let newest = log.newest;
+    if newest < floor.max(1) {
         log.beginning_lost = floor > 0;
         if log.beginning_lost {
             log.problem(
@@ -62,11 +64,9 @@ pub fn salvage(
             );
         }
         return Ok(log);
-    };
-    log.newest = newest;
+    }
     let (mut chain, given_up) = chain(&segments, floor, newest, maker, &mut log);
-    leave_out_empty_tail(&mut chain, &segments, vouched.segment)?;
-    let bounds = Bounds { floor, vouched };
+    let end_synced = leave_out_empty_tail(&mut chain, &segments, vouched.segment)?;
     let mut last_sequence = 0;
     let mut whole = true;
     for (at, number) in chain.iter().enumerate() {
@@ -76,7 +76,10 @@ pub fn salvage(
             continue;
         }
         let next = chain.get(at + 1).and_then(|next| segments.get(next)).map(|(_, link)| *link);
-        whole = read_segment((*number, found), next, bounds, &mut last_sequence, visit, &mut log)?;
+        let of_manifest = if *number == vouched.segment { vouched.offset } else { 0 };
+        let of_link = if at + 1 == chain.len() { end_synced } else { 0 };
+        let bounds = Bounds { next, floor, synced: of_manifest.max(of_link) };
+        whole = read_segment((*number, found), bounds, &mut last_sequence, visit, &mut log)?;
     }
     for number in given_up {
         if let Some((found, _)) = segments.get(&number) {
@@ -250,26 +253,30 @@ fn chain(
     (part, given_up)
 }
 
-/// Leaves out segments at the end, behind the one that is vouched for, that hold no batch and did
-/// not lose one: an open or a repair that was cut short has begun them, and the log ends before.
-fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64) -> Result<()> {
-    while let [.., _, last] = chain[..]
-        && last > vouched
+/// Leaves out segments at the end that hold nothing but their links: a start that was cut short has
+/// begun them, or they were for a batch that did not get there. The log ends before them, but not
+/// before the one that is vouched for. Returns how far the segment that is now the last was synced,
+/// as the links that led to it say.
+fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64) -> Result<u64> {
+    let mut synced = 0;
+    while let [.., before, last] = chain[..]
+        && before >= vouched
     {
-        let Some((found, _)) = segments.get(&last) else { break };
+        let Some((found, link)) = segments.get(&last) else { break };
         if !is_empty(last, found)? {
             break;
         }
+        synced = link.previous_synced;
         chain.pop();
     }
-    Ok(())
+    Ok(synced)
 }
 
 fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
     let mut reader = SegmentReader::new(number, found);
     let mut offset = HEADER_BYTES as u64;
     while let Some((header, _)) = reader.record(offset)? {
-        if header.kind == RecordType::Batch {
+        if header.kind != RecordType::Link {
             return Ok(false);
         }
         offset += record_bytes(header.payload_bytes);
@@ -277,11 +284,15 @@ fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
     Ok(!is_damage(reader.synced_beyond(offset, 0))?)
 }
 
-/// What the manifest says of the log.
+/// What is known of a segment.
 #[derive(Clone, Copy)]
 struct Bounds {
+    /// The link of the next one.
+    next: Option<Link>,
+    /// Of the log.
     floor: u64,
-    vouched: Position,
+    /// Up to here it is known to have been on the device.
+    synced: u64,
 }
 
 /// Reads one segment; whether the log goes on behind it.
@@ -291,8 +302,7 @@ struct Bounds {
 /// manifest says so; without a manifest it may be in tables.
 fn read_segment(
     (number, found): (u64, &SegmentFile),
-    next: Option<Link>,
-    bounds: Bounds,
+    Bounds { next, floor, synced }: Bounds,
     last_sequence: &mut Sequence,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
     log: &mut SalvagedLog,
@@ -331,11 +341,10 @@ fn read_segment(
         offset += record_bytes(header.payload_bytes);
     }
     log.end = (number, offset);
-    let vouched = bounds.vouched.segment == number && offset < bounds.vouched.offset;
     let missing = match cut {
         Some(cut) => offset < cut,
-        None if next.is_some() && bounds.floor == 0 => false,
-        None => vouched || !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
+        None if next.is_some() && floor == 0 => false,
+        None => offset < synced || !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
     };
     if missing {
         let what = "a log record does not verify; it and what follows is not replayed";

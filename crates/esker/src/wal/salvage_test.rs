@@ -270,6 +270,10 @@ fn segments_without_batches_at_the_end_are_left_out() {
     // But for one that is known to be on the device.
     let (_, log) = salvaged_up_to(&env, 1, Position { segment: 2, offset: FIRST as u64 });
     assert_eq!((problems(&log), log.end), (vec![], (2, FIRST as u64)));
+    // Nor one before it: a start that was cut short has given that up.
+    env.set_file_bytes(&path(3), forged(3, SEGMENT_BYTES, &[link_to(1, FIRST_END)]));
+    let (_, log) = salvaged_up_to(&env, 1, Position { segment: 2, offset: FIRST as u64 });
+    assert_eq!((problems(&log), log.end), (vec![], (3, FIRST as u64)));
     // And for one whose only batch is damaged.
     let mut log = start(&env, Inherited { highest_number: 3, below_floor: 3, ..Inherited::default() });
     append(&mut log, 5..=6);
@@ -292,6 +296,34 @@ fn damage_before_the_place_that_the_manifest_vouches_for_is_told() {
         let told = (path(1), "a log record does not verify; it and what follows is not replayed");
         assert_eq!((found, problems(&log)), (vec![], if is_told { vec![told] } else { vec![] }), "{offset}");
     }
+}
+
+/// The batch for which a segment was begun is lost, and the link alone tells that the one before
+/// was synced.
+#[test]
+fn what_the_link_of_a_segment_without_a_batch_vouches_for_is_missed() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    append(&mut log, 1..=FULL as u64);
+    log.shared().sync_all().expect("no fault is set");
+    let next = FULL as u64 + 1;
+    append(&mut log, next..=next);
+    let damaged = flipped(&flipped(&env, 1, payload_of(1)), 2, payload_of(1));
+    let (found, log) = salvaged(&damaged, 1);
+    let expected = vec![(path(1), "a log record does not verify; it and what follows is not replayed")];
+    assert_eq!((found, problems(&log)), (vec![], expected));
+}
+
+#[test]
+fn a_segment_before_the_one_that_is_needed_does_not_stand_for_it() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    append(&mut log, 1..=FULL as u64 + 1);
+    log.shared().sync_link(2).expect("no fault is set");
+    let (found, log) = salvaged(&flipped(&env, 2, HEADER_BYTES), 2);
+    assert!(found.is_empty() && log.beginning_lost, "{found:?}");
+    let last = problems(&log).pop();
+    assert_eq!(last, Some((PathBuf::from("/db"), "log segment 2 is missing, and there is no later one")));
 }
 
 #[test]

@@ -191,25 +191,25 @@ impl LogTail {
     /// What the log goes on with. The newest segment that leads back here counts: an older one may
     /// have been given up by a recovery. `is_own`: this process writes; no other recovers then.
     ///
-    /// A segment whose link is known is not searched for. If another one leads back here too, a
-    /// recovery has begun it, always in a new file (`wal/writer.rs`): its name tells. That there is
-    /// none is only said after a look at all files.
+    /// A segment whose link is known is not searched for; its link is read again. If another one
+    /// leads back here too, a recovery has begun it, in a new file (`wal/writer.rs`): its name
+    /// tells. That there is none is only said after a look at all files.
     fn successor(&mut self, is_own: bool) -> Result<Successor> {
         if is_own && let Some(successor) = self.known_successor()? {
             return Ok(successor);
         }
-        let looks_at_all = self.links.names.is_empty();
-        self.links.read_unknown(&self.maker, self.number)?;
-        if let Some(successor) = self.known_successor()? {
-            return Ok(successor);
-        }
-        if !looks_at_all || self.links.newest_behind(self.number).is_some() {
-            // A file may have been used again since.
-            self.links = Links::default();
-            self.links.read_unknown(&self.maker, self.number)?;
+        for looks_again in [false, true] {
+            let looks_at_all = self.links.names.is_empty();
+            let has_seen_all = self.links.read_unknown(&self.maker, self.number)?;
             if let Some(successor) = self.known_successor()? {
                 return Ok(successor);
             }
+            // A file may have been used again since, or gone while this looked.
+            let may_be_there = !looks_at_all || !has_seen_all || self.links.newest_behind(self.number).is_some();
+            if looks_again || !may_be_there {
+                break;
+            }
+            self.links = Links::default();
         }
         let is_passed = self.links.files.keys().any(|(previous, _)| *previous != self.number);
         // An open that failed may have taken the segment away, and the next one have given its
@@ -251,13 +251,18 @@ impl Links {
     }
 
     /// Looks at the files in the directory that are not known, and takes the links of segments
-    /// behind `number`.
-    fn read_unknown(&mut self, maker: &SegmentMaker, number: u64) -> Result<()> {
+    /// behind `number`. Whether all were still there.
+    fn read_unknown(&mut self, maker: &SegmentMaker, number: u64) -> Result<bool> {
+        let mut all = true;
         for name in maker.env.list(&maker.directory)? {
             if file_number(&name).is_none() || self.names.contains(&name) {
                 continue;
             }
-            let Some((own, found)) = open(maker, maker.directory.join(&name))? else { continue };
+            let path = maker.directory.join(&name);
+            let Some((own, found)) = open(maker, path.clone())? else {
+                all &= maker.env.exists(&path)?;
+                continue;
+            };
             if own > number {
                 // One that is being prepared will have a link.
                 let Some(link) = read_link(&found, own)? else { continue };
@@ -265,7 +270,7 @@ impl Links {
             }
             self.names.insert(name);
         }
-        Ok(())
+        Ok(all)
     }
 }
 

@@ -21,10 +21,11 @@ fn options(env: &MemEnv) -> Options {
 type End = (&'static str, fn(&MemEnv));
 
 /// What the process before has left, by how its log ends.
-const ENDS: [End; 4] = [
+const ENDS: [End; 5] = [
     ("not closed", not_closed),
     ("closed", closed),
     ("with a segment without a record", with_an_empty_segment),
+    ("closed, and a segment without a record", closed_before_an_empty_segment),
     ("without any record", without_any_record),
 ];
 
@@ -45,7 +46,16 @@ fn closed(env: &MemEnv) {
 }
 
 fn with_an_empty_segment(env: &MemEnv) {
-    drop(written(env));
+    not_closed(env);
+    load(env);
+}
+
+fn closed_before_an_empty_segment(env: &MemEnv) {
+    closed(env);
+    load(env);
+}
+
+fn load(env: &MemEnv) {
     let db = Db::open(DIRECTORY, options(env)).unwrap();
     keyspace(&db, "k").ingest([("loaded", "1")]).unwrap();
 }

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Of [`damaged`]: the log's last segment.
 const NEWEST_SEGMENT: &str = "newest .wal";
+/// The beginning of that: without it the file does not say that it is one.
+const ITS_BEGINNING: &str = "first bytes of the newest .wal";
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -35,18 +37,19 @@ fn damaged(what: &[&str]) -> (Files, Vec<String>) {
     db.close().unwrap();
     let mut files = files(&env);
     let mut harmed = Vec::new();
-    for ending in what {
+    for &kind in what {
         // Of the log a segment that is needed, and the newest one.
-        let (ending, entry) = match *ending {
+        let (ending, entry) = match kind {
             ".wal" => (".wal", "late020"),
-            NEWEST_SEGMENT => (".wal", "late059"),
+            NEWEST_SEGMENT | ITS_BEGINNING => (".wal", "late059"),
             other => (other, ""),
         };
         let has_entry = |bytes: &[u8]| bytes.windows(7).any(|window| window == entry.as_bytes());
         let fits =
             |(name, bytes): &(&String, &mut Vec<u8>)| name.contains(ending) && (entry.is_empty() || has_entry(bytes));
         let (name, bytes) = files.iter_mut().find(fits).unwrap();
-        match ending {
+        match kind {
+            ITS_BEGINNING => bytes[..112].fill(0),
             "CURRENT" => bytes.truncate(3),
             // Its first record.
             "MANIFEST" => bytes[20] ^= 1,
@@ -134,10 +137,11 @@ fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&Me
 /// The same where only the manifest says that there was a write, or where that is damaged too.
 #[test]
 fn with_links() {
-    const CASES: [&[&str]; 6] = [
+    const CASES: [&[&str]; 7] = [
         &[".table"],
         &[".wal"],
         &[NEWEST_SEGMENT],
+        &[ITS_BEGINNING],
         &["MANIFEST", NEWEST_SEGMENT],
         &[".blob", ".table"],
         &["CURRENT", ".table"],

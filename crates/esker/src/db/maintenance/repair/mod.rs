@@ -465,16 +465,15 @@ impl Work<'_> {
             let what = format!("the log was synced up to offset {offset} of segment {segment}, it ends before");
             log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
         }
+        if let Some((segment, offset)) = self.state.closed.filter(|closed| *closed != log.end) {
+            let what =
+                format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
+            log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
+        }
         for problem in &log.problems {
             let what = format!("at offset {}: {}", problem.offset, problem.what);
             let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);
             self.note_file(&name.to_string_lossy(), what, None);
-        }
-        if let Some(closed) = self.state.closed.filter(|closed| *closed != log.end) {
-            let (segment, offset) = closed;
-            let what =
-                format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
-            self.note_file("", what, None);
         }
         if !log.problems.is_empty() {
             self.warn(
