@@ -255,15 +255,15 @@ fn chain(
 
 /// Leaves out segments at the end that hold nothing but their links: a start that was cut short has
 /// begun them, or they were for a batch that did not get there. The log ends before them, but not
-/// before the one that is vouched for. Returns how far the segment that is now the last was synced,
-/// as the links that led to it say.
+/// before the one that is vouched for, nor before one that has lost what the link of the next one
+/// vouches for. Returns how far the segment that is now the last was synced, as that link says.
 fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64) -> Result<u64> {
     let mut synced = 0;
     while let [.., before, last] = chain[..]
         && before >= vouched
     {
         let Some((found, link)) = segments.get(&last) else { break };
-        if !is_empty(last, found)? {
+        if empty_end(last, found)?.is_none_or(|end| end < synced) {
             break;
         }
         synced = link.previous_synced;
@@ -272,16 +272,17 @@ fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64)
     Ok(synced)
 }
 
-fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
+/// Where the link of a segment ends that has nothing else; none if it has, or did have.
+fn empty_end(number: u64, found: &SegmentFile) -> Result<Option<u64>> {
     let mut reader = SegmentReader::new(number, found);
     let mut offset = HEADER_BYTES as u64;
     while let Some((header, _)) = reader.record(offset)? {
         if header.kind != RecordType::Link {
-            return Ok(false);
+            return Ok(None);
         }
         offset += record_bytes(header.payload_bytes);
     }
-    Ok(!is_damage(reader.synced_beyond(offset, 0))?)
+    Ok((!is_damage(reader.synced_beyond(offset, 0))?).then_some(offset))
 }
 
 /// What is known of a segment.

@@ -314,6 +314,21 @@ fn what_the_link_of_a_segment_without_a_batch_vouches_for_is_missed() {
     assert_eq!((found, problems(&log)), (vec![], expected));
 }
 
+/// The segment between has no intact batch either, and did have.
+#[test]
+fn a_damaged_segment_before_a_segment_without_a_batch_is_not_left_out() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    let last = 2 * FULL as u64;
+    append(&mut log, 1..=last);
+    log.shared().sync_all().expect("no fault is set");
+    append(&mut log, last + 1..=last + 1);
+    let damaged = flipped(&flipped(&env, 2, payload_of(1)), 3, payload_of(1));
+    let (found, log) = salvaged(&damaged, 1);
+    let expected = vec![(path(2), "a log record does not verify; it and what follows is not replayed")];
+    assert_eq!((found, problems(&log)), ((1..=FULL as u64).collect(), expected));
+}
+
 #[test]
 fn a_segment_before_the_one_that_is_needed_does_not_stand_for_it() {
     let env = MemEnv::new();

@@ -258,10 +258,13 @@ impl Links {
             if file_number(&name).is_none() || self.names.contains(&name) {
                 continue;
             }
-            let path = maker.directory.join(&name);
-            let Some((own, found)) = open(maker, path.clone())? else {
-                all &= maker.env.exists(&path)?;
-                continue;
+            let (own, found) = match open(maker, maker.directory.join(&name))? {
+                Opened::Segment(own, found) => (own, found),
+                Opened::Other => continue,
+                Opened::Gone => {
+                    all = false;
+                    continue;
+                }
             };
             if own > number {
                 // One that is being prepared will have a link.
@@ -283,33 +286,45 @@ fn segments(maker: &SegmentMaker, at_least: u64) -> Result<BTreeMap<u64, PathBuf
             continue;
         }
         let path = maker.directory.join(&name);
-        if let Some((number, found)) = open(maker, path)?.filter(|(number, _)| *number >= at_least) {
+        if let Opened::Segment(number, found) = open(maker, path)?
+            && number >= at_least
+        {
             segments.insert(number, found.path);
         }
     }
     Ok(segments)
 }
 
+/// What there is under the name of a file of the log.
+enum Opened {
+    Segment(u64, SegmentFile),
+    /// A file that is being prepared.
+    Other,
+    Gone,
+}
+
 /// Opens a file, and says which segment it has.
-fn open(maker: &SegmentMaker, path: PathBuf) -> Result<Option<(u64, SegmentFile)>> {
+fn open(maker: &SegmentMaker, path: PathBuf) -> Result<Opened> {
     let file = match maker.open(&path) {
         Ok(file) => file,
-        Err(error) if error.is_missing_file() => return Ok(None),
+        Err(error) if error.is_missing_file() => return Ok(Opened::Gone),
         Err(error) => return Err(error),
     };
     let mut header = [0; HEADER_BYTES];
     if file.len() < HEADER_BYTES as u64 + record_bytes(24) {
-        return Ok(None);
+        return Ok(Opened::Other);
     }
     file.read_at(0, &mut header)?;
-    let Some(header) = decode_header(&path, &header)? else { return Ok(None) };
+    let Some(header) = decode_header(&path, &header)? else { return Ok(Opened::Other) };
     let mut found = SegmentFile::new(path, file);
     found.salt = header.salt;
-    Ok(Some((header.number, found)))
+    Ok(Opened::Segment(header.number, found))
 }
 
 /// Opens the file of a segment, unless it has another one by now.
 fn open_segment(maker: &SegmentMaker, number: u64, path: &Path) -> Result<Option<SegmentFile>> {
-    let found = open(maker, path.to_path_buf())?;
-    Ok(found.filter(|(other, _)| *other == number).map(|(_, found)| found))
+    match open(maker, path.to_path_buf())? {
+        Opened::Segment(other, found) if other == number => Ok(Some(found)),
+        _ => Ok(None),
+    }
 }

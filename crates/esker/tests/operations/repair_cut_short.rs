@@ -80,6 +80,32 @@ fn damaged_write_of_a_synced_log() -> (Files, Vec<String>) {
     (files, harmed)
 }
 
+/// A log that is not closed, with a flipped bit in the link of its newest segment, which was
+/// synced; with `and_table` in a table too.
+fn damaged_link(and_table: bool) -> (Files, Vec<String>) {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+    let names = keyspace(&db, "names");
+    (0..60).for_each(|number| names.put(format!("key{number:03}"), "early").unwrap());
+    db.flush().unwrap();
+    (0..60).for_each(|number| names.put(format!("late{number:03}"), [5; 800]).unwrap());
+    names.put_with("synced", [5; 800], &WriteOptions::new().sync(true)).unwrap();
+    // Says how far the log is synced.
+    keyspace(&db, "others");
+    let mut files = files(&env);
+    let mut harmed = Vec::new();
+    for (ending, entry, place) in [(".wal", "synced", 64 + 30), (".table", "early", 20)] {
+        let has_entry = |bytes: &[u8]| bytes.windows(entry.len()).any(|window| window == entry.as_bytes());
+        let fits = |(name, bytes): &(&String, &mut Vec<u8>)| name.ends_with(ending) && has_entry(bytes);
+        if ending == ".wal" || and_table {
+            let (name, bytes) = files.iter_mut().find(fits).unwrap();
+            bytes[place] ^= 1;
+            harmed.push(name.clone());
+        }
+    }
+    (files, harmed)
+}
+
 fn with_files(files: &Files) -> MemEnv {
     let env = MemEnv::new();
     for (name, bytes) in files {
@@ -148,6 +174,7 @@ fn with_links() {
     ];
     CASES.iter().for_each(|damage| cut_short_everywhere(damaged(damage), simulated));
     cut_short_everywhere(damaged_write_of_a_synced_log(), simulated);
+    [false, true].into_iter().for_each(|and_table| cut_short_everywhere(damaged_link(and_table), simulated));
 }
 
 #[test]

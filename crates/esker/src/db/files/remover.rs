@@ -378,6 +378,8 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
         (Some(first), _) => {
             for name in env.list(directory)? {
                 let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+                // A segment of its own would hide that the log before it is damaged.
+                let number = number.or_else(|| file_number(&name));
                 if number.is_some_and(|number| number >= first) {
                     env.remove(&directory.join(name))?;
                 }

@@ -43,7 +43,7 @@ use crate::version::manifest::Manifest;
 use crate::version::runs::Version;
 use crate::version::salvage::Missing;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
-use crate::wal::segment::{Position, SegmentMaker};
+use crate::wal::segment::{Position, SegmentMaker, file_number as segment_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,12 +74,16 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     for record in state.keyspaces.values() {
         options.key_order(&record.name, &record.comparator)?;
     }
-    let first_made = directory::first_free_number(env, directory, state.next_file)?;
+    // That of the log segment that it begins too.
+    let names = env.list(directory)?;
+    let first_segment = names.iter().filter_map(|name| segment_number(name)).max().map_or(0, |number| number + 1);
+    let first_made = directory::first_free_number(env, directory, state.next_file)?.max(first_segment);
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let blobs = directory::blob_store(directory, options);
     let mut work = Work {
         manifest_is_whole: is_whole,
+        first_made,
         tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
         state,
         report: RepairReport::default(),
@@ -106,6 +110,8 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
 
 struct Work<'a> {
     manifest_is_whole: bool,
+    /// Its files have this number or a higher one.
+    first_made: u64,
     tables: Tables<'a>,
     /// What the new manifest will say.
     state: ManifestState,
@@ -410,20 +416,20 @@ impl Work<'_> {
             (&self.tables.blobs, false),
         )?;
         self.order_replayed(&mut recovering)?;
+        self.aside.extend(unused_values(env, directory, &recovering)?);
+        let mut kept = self.aside.clone();
+        kept.extend(self.report.files.iter().any(|file| file.path == directory.join(CURRENT)).then(|| CURRENT.into()));
+        remover::keep_in_lost(env, directory, &kept)?;
         // The link leads back to the old segments, in case the power fails before the manifest is
         // current.
-        let inherited =
-            Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
+        let highest_number = log.highest_number.max(self.first_made.saturating_sub(1));
+        let inherited = Inherited { highest_number, below_floor: log.newest, ..Inherited::default() };
         let writer = LogWriter::start(directory::segment_maker(directory, options), inherited)?;
         self.state.log_floor = writer.position().segment;
         self.state.forget_changes();
         self.state.log_synced = writer.position().into();
         let number = self.state.next_file;
         self.state.next_file += 1;
-        self.aside.extend(unused_values(env, directory, &recovering)?);
-        let mut kept = self.aside.clone();
-        kept.extend(self.report.files.iter().any(|file| file.path == directory.join(CURRENT)).then(|| CURRENT.into()));
-        remover::keep_in_lost(env, directory, &kept)?;
         let manifest = Manifest::create(env, directory, number, self.state.clone())?;
         self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
         let tables = recovering.values().flat_map(|recovered| recovered.version.tables());
@@ -471,7 +477,8 @@ impl Work<'_> {
             log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
         }
         for problem in &log.problems {
-            let what = format!("at offset {}: {}", problem.offset, problem.what);
+            let at = if problem.offset == 0 { String::new() } else { format!("at offset {}: ", problem.offset) };
+            let what = format!("{at}{}", problem.what);
             let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);
             self.note_file(&name.to_string_lossy(), what, None);
         }
@@ -480,7 +487,7 @@ impl Work<'_> {
                 "writes that were only in the part of the log that cannot be read are lost, and every write after them",
             );
             let names = self.tables.options.env.list(self.tables.directory)?;
-            self.aside.extend(names.into_iter().filter(|name| crate::wal::segment::file_number(name).is_some()));
+            self.aside.extend(names.into_iter().filter(|name| segment_number(name).is_some()));
         }
         Ok(())
     }
