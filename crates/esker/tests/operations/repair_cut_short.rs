@@ -124,7 +124,7 @@ fn check_kept(env: &MemEnv, files: &Files, harmed: &[String], what: &str) {
 /// Cuts a repair short after each of its steps, then opens the database if it lets itself be
 /// opened, and repairs it if not.
 fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&MemEnv) -> Options) {
-    let mut opened = 0;
+    let (opens_untouched, mut opened) = (Db::open(DIRECTORY, wrap(&with_files(&files))).is_ok(), 0);
     for count in 0.. {
         let env = with_files(&files);
         env.crash_after(env.mutations() + count);
@@ -132,8 +132,10 @@ fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&Me
         for mode in [CrashMode::LoseAll, CrashMode::KeepAll, CrashMode::Random] {
             let what = format!("{harmed:?}, power lost after {count} steps, {mode:?}");
             let after = env.crash(&mode, count);
+            let is_undone = after.file_bytes(&Path::new(DIRECTORY).join("CURRENT")).as_ref() == files.get("CURRENT");
             if let Ok(db) = Db::open(DIRECTORY, wrap(&after)) {
                 opened += u32::from(!done);
+                assert!(!is_undone || opens_untouched, "{what}: the damage is hidden");
                 // What is not needed is reused or removed.
                 let names = keyspace(&db, "names");
                 (0..200).for_each(|number: u32| names.put(number.to_be_bytes(), [9; 300]).unwrap());

@@ -6,7 +6,8 @@
 //! ```
 //! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the
 //! repair's manifest durably. A file with a number from there on is otherwise a copy of others in
-//! the directory, perhaps half of one, and must not be relied on.
+//! the directory, perhaps half of one, or a log segment that hides what is wrong with those before
+//! it, and must not be relied on.
 
 use crate::base::checksum::checksum;
 use crate::env::Env;
