@@ -20,7 +20,7 @@ use crate::base::key::{Kind, Sequence};
 use crate::base::key_order::{bounds_of, unmarked};
 use crate::base::slice::Slice;
 use crate::blob::BlobStore;
-use crate::db::lifecycle::directory::{blob_store, segment_maker};
+use crate::db::lifecycle::directory::{blob_store, segments_to_read};
 use crate::db::lifecycle::recovery::decode;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
@@ -411,7 +411,7 @@ impl ChangeReader {
                  has taken its place; begin anew with a snapshot"
             )));
         }
-        let maker = SegmentMaker { read_only: true, ..segment_maker(&inner.directory, &inner.options) };
+        let maker = segments_to_read(&inner.directory, &inner.options);
         let store = blob_store(&inner.directory, &inner.options);
         let values = BlobStoreOfChanges { store, opened: VecDeque::new() };
         Ok(ChangeReader { next, only_durable: false, ready: VecDeque::new(), maker, tail: None, values })

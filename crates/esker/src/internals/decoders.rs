@@ -253,6 +253,7 @@ fn read_log(bytes: &[u8]) -> usize {
         mapped: false,
         in_foreground: true,
         read_only: true,
+        unfinished: None,
         smallest_bytes: SEGMENT_BYTES,
         largest_bytes: SEGMENT_BYTES,
     };

@@ -98,6 +98,7 @@ impl LogKernel {
             mapped: true,
             in_foreground: false,
             read_only: false,
+            unfinished: None,
             smallest_bytes: Self::SEGMENT_BYTES,
             largest_bytes: Self::SEGMENT_BYTES,
         };

@@ -34,6 +34,7 @@ fn maker(env: &MemEnv) -> SegmentMaker {
         mapped: true,
         in_foreground: false,
         read_only: false,
+        unfinished: None,
         smallest_bytes: bytes,
         largest_bytes: bytes,
     }

@@ -26,6 +26,7 @@ fn maker(env: &MemEnv, smallest_bytes: u64, largest_bytes: u64) -> SegmentMaker 
         mapped: true,
         in_foreground: false,
         read_only: false,
+        unfinished: None,
         smallest_bytes,
         largest_bytes,
     }

@@ -15,7 +15,7 @@ use super::format::{
     decode_record_header, record_bytes, verify_header, verify_record,
 };
 use super::segment::Position;
-use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_number};
+use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space};
 use super::writer::Inherited;
 use crate::base::key::Sequence;
 use crate::env::LogFile;
@@ -180,8 +180,7 @@ pub fn highest_number(maker: &SegmentMaker) -> Result<u64> {
 fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) -> Result<BTreeMap<u64, SegmentFile>> {
     let mut segments = BTreeMap::new();
     let mut nameless = Vec::new();
-    for name in maker.env.list(&maker.directory)? {
-        let Some(file_number) = file_number(&name) else { continue };
+    for (file_number, name) in maker.files()? {
         inherited.highest_number = inherited.highest_number.max(file_number);
         let path = maker.directory.join(&name);
         let file = match maker.open(&path) {

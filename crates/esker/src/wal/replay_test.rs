@@ -28,6 +28,7 @@ pub(super) fn maker(env: Arc<dyn Env>) -> SegmentMaker {
         mapped: true,
         in_foreground: false,
         read_only: false,
+        unfinished: None,
         smallest_bytes: SEGMENT_BYTES,
         largest_bytes: SEGMENT_BYTES,
     }

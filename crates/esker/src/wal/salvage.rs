@@ -3,7 +3,7 @@
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
 use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link};
-use super::segment::{Position, SegmentMaker, file_number};
+use super::segment::{Position, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,8 +99,7 @@ impl SalvagedLog {
 fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Result<Segments> {
     let mut segments = Segments::new();
     let (mut nameless, mut unused) = (Vec::new(), Vec::new());
-    for name in maker.env.list(&maker.directory)? {
-        let Some(number_of_file) = file_number(&name) else { continue };
+    for (number_of_file, name) in maker.files()? {
         log.highest_number = log.highest_number.max(number_of_file);
         let path = maker.directory.join(&name);
         let file = maker.open(&path)?;

@@ -101,6 +101,10 @@ pub struct FreeFile {
     pub space: Space,
 }
 
+/// Says of a directory from which number on the names of files are those of a job that was cut
+/// short: its files are not to be relied on.
+pub type Unfinished = fn(&dyn Env, &Path) -> Result<Option<u64>>;
+
 /// How segment files are made and opened.
 #[derive(Debug, Clone)]
 pub struct SegmentMaker {
@@ -111,6 +115,8 @@ pub struct SegmentMaker {
     pub in_foreground: bool,
     /// Nothing may be written: segments are opened for reading only.
     pub read_only: bool,
+    /// Files that are taken for none.
+    pub unfinished: Option<Unfinished>,
     /// Length of the first segment of a database and of a full-grown one.
     pub smallest_bytes: u64,
     pub largest_bytes: u64,
@@ -221,6 +227,20 @@ impl SegmentMaker {
     /// What the database holds back for opens on a full disk.
     pub fn reserve(&self) -> Reserve<'_> {
         Reserve::new(&*self.env, &self.directory, self.smallest_bytes >= RESERVE_BYTES)
+    }
+
+    /// The files of the log in the directory: the number in the name, and the name.
+    pub fn files(&self) -> Result<Vec<(u64, String)>> {
+        let names = self.env.list(&self.directory)?;
+        let numbered = names.into_iter().filter_map(|name| Some((file_number(&name)?, name)));
+        let mut files: Vec<_> = numbered.collect();
+        // Behind the listing: what says that a file is one of those is there before it.
+        if let Some(unfinished) = self.unfinished
+            && let Some(first) = unfinished(&*self.env, &self.directory)?
+        {
+            files.retain(|&(number, _)| number < first);
+        }
+        Ok(files)
     }
 
     /// Whether the directory has the name: a link that leads nowhere has one, and does not open.

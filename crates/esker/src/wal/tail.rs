@@ -11,7 +11,7 @@
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, decode_header, record_bytes};
 use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_link};
 use super::segment::Position;
-use super::segment::{SegmentMaker, file_number};
+use super::segment::SegmentMaker;
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -254,8 +254,8 @@ impl Links {
     /// behind `number`. Whether all were still there.
     fn read_unknown(&mut self, maker: &SegmentMaker, number: u64) -> Result<bool> {
         let mut all = true;
-        for name in maker.env.list(&maker.directory)? {
-            if file_number(&name).is_none() || self.names.contains(&name) {
+        for (_, name) in maker.files()? {
+            if self.names.contains(&name) {
                 continue;
             }
             let (own, found) = match open(maker, maker.directory.join(&name))? {
@@ -281,10 +281,7 @@ impl Links {
 /// least this number. Files that vanish meanwhile, or are being prepared, are none.
 fn segments(maker: &SegmentMaker, at_least: u64) -> Result<BTreeMap<u64, PathBuf>> {
     let mut segments = BTreeMap::new();
-    for name in maker.env.list(&maker.directory)? {
-        if file_number(&name).is_none() {
-            continue;
-        }
+    for (_, name) in maker.files()? {
         let path = maker.directory.join(&name);
         if let Opened::Segment(number, found) = open(maker, path)?
             && number >= at_least

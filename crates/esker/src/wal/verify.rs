@@ -6,7 +6,7 @@
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
 use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link, unverified};
-use super::segment::{Position, SegmentMaker, file_number};
+use super::segment::{Position, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -117,8 +117,7 @@ impl Verifying<'_> {
 
     fn open_all(&mut self) -> Result<Found> {
         let mut found = Found::default();
-        for name in self.maker.env.list(&self.maker.directory)? {
-            let Some(number) = file_number(&name) else { continue };
+        for (number, name) in self.maker.files()? {
             found.highest = found.highest.max(number);
             let path = self.maker.directory.join(&name);
             match self.open_one(path, &mut found) {

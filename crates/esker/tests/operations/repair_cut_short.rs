@@ -121,9 +121,20 @@ fn check_kept(env: &MemEnv, files: &Files, harmed: &[String], what: &str) {
     }
 }
 
+/// Whether a handle for reading, a follower and a verification take the database for undamaged. No
+/// one of them changes a file.
+fn read_as_whole(options: impl Fn() -> Options) -> [bool; 3] {
+    [
+        Db::open_read_only(DIRECTORY, options()).is_ok(),
+        Db::open_follower(DIRECTORY, options()).is_ok(),
+        Db::verify_directory(DIRECTORY, options(), &mut |_| {}).is_ok(),
+    ]
+}
+
 /// Cuts a repair short after each of its steps, then opens the database if it lets itself be
 /// opened, and repairs it if not.
 fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&MemEnv) -> Options) {
+    let untouched = read_as_whole(|| wrap(&with_files(&files)));
     let (opens_untouched, mut opened) = (Db::open(DIRECTORY, wrap(&with_files(&files))).is_ok(), 0);
     for count in 0.. {
         let env = with_files(&files);
@@ -133,6 +144,9 @@ fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&Me
             let what = format!("{harmed:?}, power lost after {count} steps, {mode:?}");
             let after = env.crash(&mode, count);
             let is_undone = after.file_bytes(&Path::new(DIRECTORY).join("CURRENT")).as_ref() == files.get("CURRENT");
+            // Seen: a segment that the repair had begun hid the damage from those who only read.
+            let read = read_as_whole(|| wrap(&after));
+            assert!(!is_undone || read == untouched, "{what}: {read:?}, before the repair {untouched:?}");
             if let Ok(db) = Db::open(DIRECTORY, wrap(&after)) {
                 opened += u32::from(!done);
                 assert!(!is_undone || opens_untouched, "{what}: the damage is hidden");

@@ -12,7 +12,8 @@
 use crate::base::checksum::checksum;
 use crate::env::Env;
 use crate::error::Result;
-use crate::version::file_name::REPAIR;
+use crate::version::file_name::{CURRENT, REPAIR};
+use crate::version::manifest::current_number;
 use std::path::Path;
 
 fn line(first: u64) -> String {
@@ -38,4 +39,20 @@ pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let text = String::from_utf8(bytes).unwrap_or_default();
     let first = text.split(' ').next().and_then(|number| number.parse().ok());
     Ok(first.filter(|&first| text == line(first)))
+}
+
+/// The first number of the files that an unfinished repair has made, as long as there are such.
+/// None where the manifest in force is one of them: the repair is done.
+pub fn first_of_unfinished(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
+    let exists = |name| env.exists(&directory.join(name));
+    if !exists(REPAIR)? {
+        return Ok(None);
+    }
+    let first = match first_number(env, directory) {
+        // Taken off since.
+        Err(error) if error.is_missing_file() => None,
+        other => other?,
+    };
+    let current = if exists(CURRENT)? { current_number(env, directory)? } else { None };
+    Ok(first.filter(|&first| current.is_none_or(|current| current < first)))
 }

@@ -33,6 +33,7 @@ fn maker(env: &MemEnv) -> SegmentMaker {
         mapped: true,
         in_foreground: false,
         read_only: false,
+        unfinished: None,
         smallest_bytes: SEGMENT_BYTES,
         largest_bytes: SEGMENT_BYTES,
     }

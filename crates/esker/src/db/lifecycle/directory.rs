@@ -2,6 +2,7 @@
 
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
+use crate::db::files::repair_mark;
 use crate::error::{Error, Result};
 use crate::options::{Options, WalMode};
 use crate::version::file_name::{
@@ -10,7 +11,7 @@ use crate::version::file_name::{
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::reader::holds_history;
 use crate::wal::reserve::RESERVE;
-use crate::wal::segment::{SegmentMaker, file_number};
+use crate::wal::segment::{SegmentMaker, Unfinished, file_number};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,9 +33,16 @@ pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
         mapped: options.wal_mode == WalMode::Mapped,
         in_foreground: options.background_threads == 0,
         read_only: false,
+        unfinished: None,
         smallest_bytes: FIRST_SEGMENT_BYTES.min(largest_bytes),
         largest_bytes,
     }
+}
+
+/// For the log of a directory that another process may be at work in, or has left as it is.
+pub fn segments_to_read(directory: &Path, options: &Options) -> SegmentMaker {
+    let unfinished: Option<Unfinished> = Some(repair_mark::first_of_unfinished);
+    SegmentMaker { read_only: true, unfinished, ..segment_maker(directory, options) }
 }
 
 /// Whether the engine makes files of that name.

@@ -8,7 +8,7 @@ use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::blob::BlobStore;
-use crate::db::lifecycle::directory::segment_maker;
+use crate::db::lifecycle::directory::segments_to_read;
 use crate::db::lifecycle::keyspaces;
 use crate::db::read::blob_value::MAX_MEMTABLE_BLOB_BYTES;
 use crate::db::state::memory::new_memtable;
@@ -158,7 +158,7 @@ pub fn read_state(
     blobs: &BlobStore,
 ) -> Result<(BTreeMap<u64, Recovering>, ManifestState, Inherited)> {
     let mut recovering = open_versions(directory, options, state, cache, memory, blobs, true)?;
-    let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
+    let maker = segments_to_read(directory, options);
     let mut state = state.clone();
     let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
     Ok((recovering, state, inherited))

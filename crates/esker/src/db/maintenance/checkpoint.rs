@@ -193,6 +193,7 @@ fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
         mapped: false,
         in_foreground: false,
         read_only: false,
+        unfinished: None,
         smallest_bytes: LOG_SEGMENT_BYTES,
         largest_bytes: LOG_SEGMENT_BYTES,
     };

@@ -20,7 +20,7 @@ use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, manifest_number, table, table_number};
 use crate::version::manifest::{InForce, read_current, stamp};
 use crate::wal::reader::Record;
-use crate::wal::segment::{SegmentMaker, file_number};
+use crate::wal::segment::file_number;
 use crate::wal::verify as log;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -329,8 +329,7 @@ impl<'a> Walk<'a> {
     }
 
     fn log(&mut self, mut found: Found) -> Result<()> {
-        let segments = directory::segment_maker(self.directory, &self.options);
-        let maker = SegmentMaker { read_only: true, ..segments };
+        let maker = directory::segments_to_read(self.directory, &self.options);
         for _ in 0..LOG_ATTEMPTS {
             let state = &found.state;
             let expected = log::Expected {

@@ -1,12 +1,12 @@
 //! What a follower knows of the files that another process writes.
 
-use crate::db::lifecycle::directory::segment_maker;
+use crate::db::lifecycle::directory::segments_to_read;
 use crate::db::state::inner::Inner;
 use crate::db::state::read_state::ReadState;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::version::edit::ManifestState;
-use crate::wal::segment::{Position, SegmentMaker};
+use crate::wal::segment::Position;
 use crate::wal::tail::LogTail;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -44,12 +44,8 @@ impl Following {
     }
 }
 
-fn maker(inner: &Inner) -> SegmentMaker {
-    SegmentMaker { read_only: true, ..segment_maker(&inner.directory, &inner.options) }
-}
-
 pub fn tail_at(inner: &Inner, position: Position) -> Result<Option<LogTail>> {
-    LogTail::at(maker(inner), position)
+    LogTail::at(segments_to_read(&inner.directory, &inner.options), position)
 }
 
 pub fn begins_at(read_state: &ReadState, position: Position) -> VecDeque<Position> {
