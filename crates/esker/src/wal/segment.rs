@@ -101,8 +101,8 @@ pub struct FreeFile {
     pub space: Space,
 }
 
-/// Says of a directory from which number on the names of files are those of a job that was cut
-/// short: its files are not to be relied on.
+/// Says of a directory from which number on the names of files are those of a job that is not done,
+/// or was cut short: its files are not to be relied on.
 pub type Unfinished = fn(&dyn Env, &Path) -> Result<Option<u64>>;
 
 /// How segment files are made and opened.
@@ -115,7 +115,7 @@ pub struct SegmentMaker {
     pub in_foreground: bool,
     /// Nothing may be written: segments are opened for reading only.
     pub read_only: bool,
-    /// Files that are taken for none.
+    /// Tells which files are left out; without it, none.
     pub unfinished: Option<Unfinished>,
     /// Length of the first segment of a database and of a full-grown one.
     pub smallest_bytes: u64,
@@ -234,7 +234,8 @@ impl SegmentMaker {
         let names = self.env.list(&self.directory)?;
         let numbered = names.into_iter().filter_map(|name| Some((file_number(&name)?, name)));
         let mut files: Vec<_> = numbered.collect();
-        // Behind the listing: what says that a file is one of those is there before it.
+        // Behind the listing. What tells of such files is there before them, and goes when they are
+        // gone, or valid. Others with their numbers come later, and are not in this listing.
         if let Some(unfinished) = self.unfinished
             && let Some(first) = unfinished(&*self.env, &self.directory)?
         {

@@ -3,8 +3,8 @@
 
 use crate::common::*;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Db, Options, WriteOptions};
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
+use esker::{ChangeRetention, Db, Options, VerifyEvent, WriteOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +19,12 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// A database with two tables, a large value and a log; and the names of its files that were
 /// damaged.
 fn damaged(what: &[&str]) -> (Files, Vec<String>) {
+    damaged_of(what, simulated)
+}
+
+fn damaged_of(what: &[&str], wrap: impl Fn(&MemEnv) -> Options) -> (Files, Vec<String>) {
     let env = MemEnv::new();
-    let db = Db::open(DIRECTORY, simulated(&env).min_blob_size(1000)).unwrap();
+    let db = Db::open(DIRECTORY, wrap(&env).min_blob_size(1000)).unwrap();
     let names = keyspace(&db, "names");
     for round in 0..2 {
         for number in 0..60 {
@@ -121,20 +125,24 @@ fn check_kept(env: &MemEnv, files: &Files, harmed: &[String], what: &str) {
     }
 }
 
-/// Whether a handle for reading, a follower and a verification take the database for undamaged. No
-/// one of them changes a file.
-fn read_as_whole(options: impl Fn() -> Options) -> [bool; 3] {
-    [
-        Db::open_read_only(DIRECTORY, options()).is_ok(),
-        Db::open_follower(DIRECTORY, options()).is_ok(),
-        Db::verify_directory(DIRECTORY, options(), &mut |_| {}).is_ok(),
-    ]
+/// Whether a handle for reading and a follower take the database for undamaged, and what a
+/// verification tells. No one of them changes a file.
+fn read(options: impl Fn() -> Options) -> ([bool; 2], Vec<String>) {
+    let opened = [Db::open_read_only(DIRECTORY, options()).is_ok(), Db::open_follower(DIRECTORY, options()).is_ok()];
+    let mut told = Vec::new();
+    let verified = Db::verify_directory(DIRECTORY, options(), &mut |event| {
+        if let VerifyEvent::Damage(error) = event {
+            told.push(error.to_string());
+        }
+    });
+    assert_eq!(verified.is_ok(), told.is_empty());
+    (opened, told)
 }
 
 /// Cuts a repair short after each of its steps, then opens the database if it lets itself be
 /// opened, and repairs it if not.
 fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&MemEnv) -> Options) {
-    let untouched = read_as_whole(|| wrap(&with_files(&files)));
+    let untouched = read(|| wrap(&with_files(&files)));
     let (opens_untouched, mut opened) = (Db::open(DIRECTORY, wrap(&with_files(&files))).is_ok(), 0);
     for count in 0.. {
         let env = with_files(&files);
@@ -145,8 +153,8 @@ fn cut_short_everywhere((files, harmed): (Files, Vec<String>), wrap: impl Fn(&Me
             let after = env.crash(&mode, count);
             let is_undone = after.file_bytes(&Path::new(DIRECTORY).join("CURRENT")).as_ref() == files.get("CURRENT");
             // Seen: a segment that the repair had begun hid the damage from those who only read.
-            let read = read_as_whole(|| wrap(&after));
-            assert!(!is_undone || read == untouched, "{what}: {read:?}, before the repair {untouched:?}");
+            let now = read(|| wrap(&after));
+            assert!(!is_undone || now == untouched, "{what}: {now:?}, before the repair {untouched:?}");
             if let Ok(db) = Db::open(DIRECTORY, wrap(&after)) {
                 opened += u32::from(!done);
                 assert!(!is_undone || opens_untouched, "{what}: the damage is hidden");
@@ -200,4 +208,103 @@ fn without_links() {
         faulty.add(Rule::new(Class::Link, 0, Action::Fail(std::io::ErrorKind::Unsupported)).from_then_on());
         simulated(env).env(Arc::new(faulty))
     });
+}
+
+/// A repair cut short at its last calls; an open that undoes it, with a failed sync of the directory
+/// that gives up its names; the death of that process; another open, which may write; and a power
+/// loss, which brings back what was given up.
+fn undone_with_a_failed_sync((files, _): (Files, Vec<String>), wrap: impl Fn(&MemEnv) -> Options) {
+    let opens_untouched = Db::open(DIRECTORY, wrap(&with_files(&files))).is_ok();
+    let whole = with_files(&files);
+    let before = whole.mutations();
+    Db::repair(DIRECTORY, wrap(&whole)).unwrap();
+    let calls = whole.mutations() - before;
+    let mut undone = 0;
+    for (count, nth) in (0..calls).flat_map(|count| (0..4).map(move |nth| (count, nth))) {
+        let env = with_files(&files);
+        env.crash_after(env.mutations() + count);
+        let _ = Db::repair(DIRECTORY, wrap(&env));
+        let env = env.crash(&CrashMode::KeepAll, count);
+        let path = |name: &str| Path::new(DIRECTORY).join(name);
+        if env.file_bytes(&path("CURRENT")).as_ref() != files.get("CURRENT") || !env.files().contains(&path("REPAIR")) {
+            continue;
+        }
+        undone += 1;
+        env.fail_sync_dir(nth, SyncFailure::DropPending);
+        drop(Db::open(DIRECTORY, wrap(&env)));
+        let env = env.kill();
+        let what = format!("cut short after {count} steps, sync {nth} of the directory fails");
+        let opened = Db::open(DIRECTORY, wrap(&env));
+        assert_eq!(opened.is_ok(), opens_untouched, "{what}");
+        if let Ok(db) = &opened {
+            keyspace(db, "names").put_with("new", "1", &WriteOptions::new().sync(true)).unwrap();
+        }
+        for mode in [CrashMode::LoseAll, CrashMode::KeepAll] {
+            let after = env.crash(&mode, count);
+            match Db::open(DIRECTORY, wrap(&after)) {
+                Ok(db) => {
+                    assert!(opens_untouched, "{what}, {mode:?}: the damage is hidden");
+                    let value = keyspace(&db, "names").get("new").unwrap();
+                    assert!(value.is_some(), "{what}, {mode:?}: a synced write is lost");
+                }
+                Err(error) => assert!(!opens_untouched, "{what}, {mode:?}: {error}"),
+            }
+        }
+    }
+    assert!(undone > 10, "{undone} images");
+}
+
+fn keeping(env: &MemEnv) -> Options {
+    simulated(env).wal_segment_bytes(1 << 10).keep_changes(ChangeRetention::Bytes(1 << 40))
+}
+
+/// A repair that fails at its end leaves a segment of the log that goes on from the one before it,
+/// as each does, and is no part of the log.
+#[test]
+fn readers_of_changes_and_followers_leave_out_its_segment() {
+    let (files, _) = damaged_of(&[".table"], keeping);
+    let env = with_files(&files);
+    let follower = || Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    let changes = |db: &Db| db.changes(0).unwrap().collect::<esker::Result<Vec<_>>>().unwrap();
+    let (earlier, reader) = (follower(), Db::open_read_only(DIRECTORY, keeping(&env)).unwrap());
+    let right = changes(&reader);
+    assert!(right.len() > 100);
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    faulty.add(Rule::new(Class::Rename, 0, Action::Fail(std::io::ErrorKind::Other)).from_then_on());
+    let segments = || env.files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "wal")).count();
+    let before = segments();
+    assert!(Db::repair(DIRECTORY, keeping(&env).env(Arc::new(faulty))).is_err());
+    assert_eq!(segments(), before + 1);
+    let later = follower();
+    for (who, follower) in [("an earlier", &earlier), ("a later", &later)] {
+        for round in 0..3 {
+            let progress = follower.catch_up().unwrap();
+            assert!(progress.at_end, "{who} follower, round {round}: {progress:?}");
+        }
+        assert_eq!(changes(follower.db()), right, "{who} follower");
+    }
+    assert_eq!(changes(&reader), right);
+    assert_eq!(changes(&Db::open_read_only(DIRECTORY, keeping(&env)).unwrap()), right);
+    // The next process takes the number of that segment, and is followed.
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    keyspace(&db, "names").put("new", "1").unwrap();
+    for (who, follower) in [("an earlier", &earlier), ("a later", &later)] {
+        follower.catch_up().unwrap();
+        let value = follower.db().existing_keyspace("names").unwrap().get("new").unwrap();
+        assert!(value.is_some(), "{who} follower");
+    }
+}
+
+/// Seen: the mark came back after the next process had written, and the open behind that took its
+/// log for a part of the repair; the repair's segment came back without the mark, and hid damage.
+#[test]
+fn what_was_undone_does_not_come_back() {
+    // The numbers of its segments are higher than those of all other files.
+    let keeping =
+        |env: &MemEnv| simulated(env).wal_segment_bytes(1 << 10).keep_changes(ChangeRetention::Bytes(1 << 40));
+    for damage in [".table", NEWEST_SEGMENT] {
+        undone_with_a_failed_sync(damaged(&[damage]), simulated);
+        // The numbers of its segments are higher than those of all other files.
+        undone_with_a_failed_sync(damaged_of(&[damage], keeping), keeping);
+    }
 }

@@ -365,7 +365,8 @@ pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
 /// the repair is gone then: another one begins anew. If `CURRENT` names a manifest of the repair,
 /// the repair is done, and only the mark goes. The caller has the lock on the directory.
 pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
-    if !env.exists(&directory.join(REPAIR))? {
+    let mark = directory.join(REPAIR);
+    if !env.exists(&mark)? {
         return Ok(());
     }
     let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
@@ -377,19 +378,31 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
         }
         (Some(first), _) => {
             for name in env.list(directory)? {
-                let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+                let (values, path) = (table_number(&name).or_else(|| blob_number(&name)), directory.join(&name));
                 // A segment of its own would hide that the log before it is damaged.
-                let number = number.or_else(|| file_number(&name));
-                if number.is_some_and(|number| number >= first) {
-                    env.remove(&directory.join(name))?;
+                let state = manifest_number(&name).or_else(|| file_number(&name));
+                if values.is_some_and(|number| number >= first) {
+                    env.remove(&path)?;
+                } else if state.is_some_and(|number| number >= first) {
+                    remove_emptied(env, &path)?;
                 }
             }
+            env.sync_dir(directory)?;
+            remove_emptied(env, &mark)?;
+            return env.sync_dir(directory);
         }
         (None, _) => {}
     }
-    // After the death of a process neither these names nor `CURRENT` need be durable.
+    // After the death of a process `CURRENT` need not be durable.
     env.sync_dir(directory)?;
     remove_repair_mark(env, directory)
+}
+
+/// Removes a file that would mislead if a failed sync of the directory and a power loss brought its
+/// name back: then it is empty. The next open, which syncs again, cannot know that it may come back.
+fn remove_emptied(env: &dyn Env, path: &Path) -> Result<()> {
+    env.create(path)?.sync()?;
+    env.remove(path)
 }
 
 /// Takes the mark off a directory whose repair is done, or undone.

@@ -5,9 +5,9 @@
 //! REPAIR := number " " checksum of the number in hexadecimal "\n"
 //! ```
 //! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the
-//! repair's manifest durably. A file with a number from there on is otherwise a copy of others in
-//! the directory, perhaps half of one, or a log segment that hides what is wrong with those before
-//! it, and must not be relied on.
+//! repair's manifest durably, or when what the repair has made is gone. Until then a file with a
+//! number from there on is a copy of others in the directory, perhaps half of one, or a log segment
+//! that hides what is wrong with those before it, and must not be relied on.
 
 use crate::base::checksum::checksum;
 use crate::env::Env;

@@ -1,6 +1,7 @@
 //! What is there, and what it says.
 
 use crate::base::memory::MemoryPool;
+use crate::db::files::repair_mark;
 use crate::db::lifecycle::{directory, recovery};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -54,14 +55,16 @@ pub struct Survey {
     pub manifests: Vec<String>,
 }
 
-/// Looks at the directory.
+/// Looks at the directory; not at what an unfinished repair has made.
 pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     let env = &*options.env;
     let names = env.list(directory)?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| manifest_number(name)).collect();
+    let unfinished = repair_mark::first_of_unfinished(env, directory)?;
+    let is_relied_on = |number: &u64| unfinished.is_none_or(|first| *number < first);
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| manifest_number(name)).filter(is_relied_on).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     let mut survey = Survey {
-        tables: names.iter().filter_map(|name| table_number(name)).collect(),
+        tables: names.iter().filter_map(|name| table_number(name)).filter(is_relied_on).collect(),
         manifests: numbers.iter().map(|&number| manifest(number)).collect(),
         ..Survey::default()
     };
