@@ -317,7 +317,7 @@ pub const CALLS: [(&str, usize); 19] = [
     ("blob/writer.rs", 1),
     ("db/background/commit_version_edit.rs", 1),
     ("db/files/copy.rs", 1),
-    ("db/files/remover.rs", 11),
+    ("db/files/remover.rs", 12),
     ("db/files/repair_mark.rs", 2),
     ("db/lifecycle/destroy.rs", 1),
     ("db/lifecycle/directory.rs", 1),

@@ -2,6 +2,7 @@
 //! still somewhere: under its name, or in `lost`, also after the next open has cleaned up.
 
 use crate::common::*;
+use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::{ChangeRetention, Db, Options, VerifyEvent, WriteOptions};
@@ -210,48 +211,69 @@ fn without_links() {
     });
 }
 
-/// A repair cut short at its last calls; an open that undoes it, with a failed sync of the directory
-/// that gives up its names; the death of that process; another open, which may write; and a power
-/// loss, which brings back what was given up.
-fn undone_with_a_failed_sync((files, _): (Files, Vec<String>), wrap: impl Fn(&MemEnv) -> Options) {
-    let opens_untouched = Db::open(DIRECTORY, wrap(&with_files(&files))).is_ok();
-    let whole = with_files(&files);
+/// How a sync of the directory fails in what follows.
+const GIVEN_UP: [SyncFailure; 2] = [SyncFailure::DropPending, SyncFailure::KeepSome(1)];
+
+/// What repairs of a database leave that are cut short by the death of their process, before the
+/// repair is done: one image for each set of names.
+fn cut_short(files: &Files, wrap: impl Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
+    let whole = with_files(files);
     let before = whole.mutations();
     Db::repair(DIRECTORY, wrap(&whole)).unwrap();
     let calls = whole.mutations() - before;
-    let mut undone = 0;
-    for (count, nth) in (0..calls).flat_map(|count| (0..4).map(move |nth| (count, nth))) {
-        let env = with_files(&files);
+    let left = (0..calls).map(|count| {
+        let env = with_files(files);
         env.crash_after(env.mutations() + count);
         let _ = Db::repair(DIRECTORY, wrap(&env));
-        let env = env.crash(&CrashMode::KeepAll, count);
-        let path = |name: &str| Path::new(DIRECTORY).join(name);
-        if env.file_bytes(&path("CURRENT")).as_ref() != files.get("CURRENT") || !env.files().contains(&path("REPAIR")) {
-            continue;
-        }
-        undone += 1;
-        env.fail_sync_dir(nth, SyncFailure::DropPending);
-        drop(Db::open(DIRECTORY, wrap(&env)));
+        env.crash(&CrashMode::KeepAll, count)
+    });
+    let path = |name: &str| Path::new(DIRECTORY).join(name);
+    let is_undone = |env: &MemEnv| {
+        env.file_bytes(&path("CURRENT")).as_ref() == files.get("CURRENT") && env.files().contains(&path("REPAIR"))
+    };
+    let mut images: Vec<MemEnv> = left.filter(is_undone).collect();
+    // The last ones: their files have contents.
+    images.reverse();
+    images.dedup_by_key(|env| env.files());
+    assert!(images.len() > 5, "{} images", images.len());
+    images
+}
+
+/// A repair cut short; an open or another repair that undoes it, with a failed sync of the directory
+/// that gives up its names; the death of that process; another open, which may write; and a power
+/// loss, which brings back what was given up.
+fn undone_with_a_failed_sync(
+    files: &Files,
+    wrap: impl Fn(&MemEnv) -> Options,
+    failure: SyncFailure,
+    by: fn(Options) -> bool,
+) {
+    let opens_untouched = Db::open(DIRECTORY, wrap(&with_files(files))).is_ok();
+    let images = cut_short(files, &wrap);
+    for (count, nth) in (0..images.len()).flat_map(|count| (0..4).map(move |nth| (count, nth))) {
+        let env = images[count].kill();
+        env.fail_sync_dir(nth, failure.clone());
+        let is_repaired = by(wrap(&env));
         let env = env.kill();
-        let what = format!("cut short after {count} steps, sync {nth} of the directory fails");
+        let what = format!("image {count} from the end, sync {nth} of the directory fails, {failure:?}");
+        let is_open = is_repaired || opens_untouched;
         let opened = Db::open(DIRECTORY, wrap(&env));
-        assert_eq!(opened.is_ok(), opens_untouched, "{what}");
+        assert_eq!(opened.is_ok(), is_open, "{what}");
         if let Ok(db) = &opened {
             keyspace(db, "names").put_with("new", "1", &WriteOptions::new().sync(true)).unwrap();
         }
         for mode in [CrashMode::LoseAll, CrashMode::KeepAll] {
-            let after = env.crash(&mode, count);
+            let after = env.crash(&mode, nth);
             match Db::open(DIRECTORY, wrap(&after)) {
                 Ok(db) => {
-                    assert!(opens_untouched, "{what}, {mode:?}: the damage is hidden");
+                    assert!(is_open, "{what}, {mode:?}: the damage is hidden");
                     let value = keyspace(&db, "names").get("new").unwrap();
                     assert!(value.is_some(), "{what}, {mode:?}: a synced write is lost");
                 }
-                Err(error) => assert!(!opens_untouched, "{what}, {mode:?}: {error}"),
+                Err(error) => assert!(!is_open, "{what}, {mode:?}: {error}"),
             }
         }
     }
-    assert!(undone > 10, "{undone} images");
 }
 
 fn keeping(env: &MemEnv) -> Options {
@@ -296,15 +318,77 @@ fn readers_of_changes_and_followers_leave_out_its_segment() {
 }
 
 /// Seen: the mark came back after the next process had written, and the open behind that took its
-/// log for a part of the repair; the repair's segment came back without the mark, and hid damage.
+/// log for a part of the repair; the repair's segment came back without the mark, hid damage, and
+/// took the place of the next process's.
 #[test]
 fn what_was_undone_does_not_come_back() {
-    // The numbers of its segments are higher than those of all other files.
-    let keeping =
-        |env: &MemEnv| simulated(env).wal_segment_bytes(1 << 10).keep_changes(ChangeRetention::Bytes(1 << 40));
-    for damage in [".table", NEWEST_SEGMENT] {
-        undone_with_a_failed_sync(damaged(&[damage]), simulated);
-        // The numbers of its segments are higher than those of all other files.
-        undone_with_a_failed_sync(damaged_of(&[damage], keeping), keeping);
+    let by_an_open = |options: Options| {
+        drop(Db::open(DIRECTORY, options));
+        false
+    };
+    let by_a_repair = |options: Options| Db::repair(DIRECTORY, options).is_ok();
+    for (failure, damage) in GIVEN_UP.iter().flat_map(|it| [".table", NEWEST_SEGMENT].map(|damage| (it, damage))) {
+        for by in [by_an_open, by_a_repair] {
+            undone_with_a_failed_sync(&damaged(&[damage]).0, simulated, failure.clone(), by);
+            // The numbers of its segments are higher than those of all other files.
+            undone_with_a_failed_sync(&damaged_of(&[damage], keeping).0, keeping, failure.clone(), by);
+        }
+    }
+}
+
+/// The mark of a repair that is done says nothing as long as `CURRENT` is there; without it, another
+/// repair would undo the first one, with all that was written since.
+#[test]
+fn the_mark_of_a_repair_that_is_done_does_not_come_back() {
+    let (files, _) = damaged(&[".table"]);
+    for failure in GIVEN_UP {
+        for nth in 0.. {
+            let env = with_files(&files);
+            env.fail_sync_dir(nth, failure.clone());
+            let is_done = Db::repair(DIRECTORY, simulated(&env)).is_ok();
+            let env = env.kill();
+            let what = format!("sync {nth} of the directory fails, {failure:?}");
+            let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+            let names = keyspace(&db, "names");
+            names.put("new", "1").unwrap();
+            drop(names);
+            db.flush().unwrap();
+            db.close().unwrap();
+            let after = env.crash(&CrashMode::LoseAll, nth);
+            after.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
+            Db::repair(DIRECTORY, simulated(&after)).unwrap();
+            let value = keyspace(&open(&after), "names").get("new").unwrap();
+            assert!(value.is_some(), "{what}: a synced write is lost");
+            if is_done {
+                assert!(nth > 4, "{nth} syncs");
+                break;
+            }
+        }
+    }
+}
+
+/// The last table of a flush tells how much of the log is in tables, and is right about that beside
+/// the other ones only. A repair that has written the log to tables is cut short; the undo of it
+/// leaves some of their names; the next one goes no further than that; and power is lost.
+#[test]
+fn some_tables_of_what_was_undone_do_not_come_back() {
+    let (files, _) = damaged(&["MANIFEST"]);
+    let images = cut_short(&files, simulated);
+    for (count, seed) in (0..images.len()).flat_map(|count| (0..4).map(move |seed| (count, seed))) {
+        let undone = images[count].kill();
+        undone.fail_sync_dir(0, SyncFailure::KeepSome(seed));
+        assert!(Db::repair(DIRECTORY, simulated(&undone)).is_err());
+        for steps in 0..8 {
+            let env = undone.kill();
+            env.crash_after(env.mutations() + steps);
+            assert!(Db::repair(DIRECTORY, simulated(&env)).is_err());
+            let after = env.crash(&CrashMode::LoseAll, steps);
+            Db::repair(DIRECTORY, simulated(&after)).unwrap();
+            let names = keyspace(&open(&after), "names");
+            for number in 0..60 {
+                let found = names.get(format!("late{number:03}")).unwrap().is_some();
+                assert!(found, "image {count} from the end, seed {seed}, {steps} steps: write {number} is lost");
+            }
+        }
     }
 }

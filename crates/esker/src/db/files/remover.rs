@@ -365,8 +365,7 @@ pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
 /// the repair is gone then: another one begins anew. If `CURRENT` names a manifest of the repair,
 /// the repair is done, and only the mark goes. The caller has the lock on the directory.
 pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
-    let mark = directory.join(REPAIR);
-    if !env.exists(&mark)? {
+    if !env.exists(&directory.join(REPAIR))? {
         return Ok(());
     }
     let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
@@ -376,24 +375,24 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
             prepare_current(env, directory, current)?;
             switch_current(env, directory)?;
         }
-        (Some(first), _) => {
+        (Some(first), current) => {
             for name in env.list(directory)? {
-                let (values, path) = (table_number(&name).or_else(|| blob_number(&name)), directory.join(&name));
+                let path = directory.join(&name);
                 // A segment of its own would hide that the log before it is damaged.
-                let state = manifest_number(&name).or_else(|| file_number(&name));
-                if values.is_some_and(|number| number >= first) {
-                    env.remove(&path)?;
-                } else if state.is_some_and(|number| number >= first) {
+                let of_state = manifest_number(&name).or_else(|| file_number(&name));
+                if of_state.is_some_and(|number| number >= first) {
                     remove_emptied(env, &path)?;
+                } else if table_number(&name).is_some_and(|number| number >= first) {
+                    // Without `CURRENT` the repair may have been done, and a copy have the table.
+                    if current.is_some() { remove_emptied(env, &path)? } else { env.remove(&path)? }
+                } else if blob_number(&name).is_some_and(|number| number >= first) {
+                    env.remove(&path)?;
                 }
             }
-            env.sync_dir(directory)?;
-            remove_emptied(env, &mark)?;
-            return env.sync_dir(directory);
         }
         (None, _) => {}
     }
-    // After the death of a process `CURRENT` need not be durable.
+    // After the death of a process neither these names nor `CURRENT` need be durable.
     env.sync_dir(directory)?;
     remove_repair_mark(env, directory)
 }
@@ -407,7 +406,7 @@ fn remove_emptied(env: &dyn Env, path: &Path) -> Result<()> {
 
 /// Takes the mark off a directory whose repair is done, or undone.
 pub fn remove_repair_mark(env: &dyn Env, directory: &Path) -> Result<()> {
-    env.remove(&directory.join(REPAIR))?;
+    remove_emptied(env, &directory.join(REPAIR))?;
     env.sync_dir(directory)
 }
 

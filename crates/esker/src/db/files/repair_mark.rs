@@ -11,7 +11,7 @@
 
 use crate::base::checksum::checksum;
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::version::file_name::{CURRENT, REPAIR};
 use crate::version::manifest::current_number;
 use std::path::Path;
@@ -29,13 +29,17 @@ pub fn set(env: &dyn Env, directory: &Path, first: u64) -> Result<()> {
     env.sync_dir(directory)
 }
 
-/// The first number that the repair gives to a file. None where the mark, which exists, is torn:
-/// the repair has made no file yet.
+/// The first number that the repair gives to a file. None where the mark, which exists, is torn: the
+/// repair has made no file yet, or what it has made is gone.
 pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let file = env.open(&directory.join(REPAIR))?;
     // A number and a checksum are shorter.
     let mut bytes = vec![0; file.len().min(64) as usize];
-    file.read_at(0, &mut bytes)?;
+    match file.read_at(0, &mut bytes) {
+        // Emptied since.
+        Err(Error::Corruption { .. }) => return Ok(None),
+        read => read?,
+    }
     let text = String::from_utf8(bytes).unwrap_or_default();
     let first = text.split(' ').next().and_then(|number| number.parse().ok());
     Ok(first.filter(|&first| text == line(first)))
@@ -44,15 +48,27 @@ pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
 /// The first number of the files that an unfinished repair has made, as long as there are such.
 /// None where the manifest in force is one of them: the repair is done.
 pub fn first_of_unfinished(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
-    let exists = |name| env.exists(&directory.join(name));
-    if !exists(REPAIR)? {
+    let Some(first) = first_number_if_marked(env, directory)? else { return Ok(None) };
+    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
+    Ok(Some(first).filter(|&first| is_unfinished(first, current)))
+}
+
+/// As [`first_of_unfinished`], where `CURRENT` was read before.
+pub fn first_of_unfinished_at(env: &dyn Env, directory: &Path, current: Option<u64>) -> Result<Option<u64>> {
+    Ok(first_number_if_marked(env, directory)?.filter(|&first| is_unfinished(first, current)))
+}
+
+fn is_unfinished(first: u64, current: Option<u64>) -> bool {
+    current.is_none_or(|current| current < first)
+}
+
+fn first_number_if_marked(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
+    if !env.exists(&directory.join(REPAIR))? {
         return Ok(None);
     }
-    let first = match first_number(env, directory) {
+    match first_number(env, directory) {
         // Taken off since.
-        Err(error) if error.is_missing_file() => None,
-        other => other?,
-    };
-    let current = if exists(CURRENT)? { current_number(env, directory)? } else { None };
-    Ok(first.filter(|&first| current.is_none_or(|current| current < first)))
+        Err(error) if error.is_missing_file() => Ok(None),
+        other => other,
+    }
 }

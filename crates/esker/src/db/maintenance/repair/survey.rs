@@ -59,7 +59,8 @@ pub struct Survey {
 pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     let env = &*options.env;
     let names = env.list(directory)?;
-    let unfinished = repair_mark::first_of_unfinished(env, directory)?;
+    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
+    let unfinished = repair_mark::first_of_unfinished_at(env, directory, current)?;
     let is_relied_on = |number: &u64| unfinished.is_none_or(|first| *number < first);
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| manifest_number(name)).filter(is_relied_on).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -68,7 +69,6 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         manifests: numbers.iter().map(|&number| manifest(number)).collect(),
         ..Survey::default()
     };
-    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
     if current.is_none() {
         let what = if names.iter().any(|name| name == CURRENT) { "damaged" } else { "missing" };
         survey.damaged.push((CURRENT.into(), 0, format!("the file is {what}")));
