@@ -1,7 +1,7 @@
 //! The lists of the places that sync.
 
 /// Place, caller, and a sync of a scene of which a power loss shows that it was left out.
-pub const PROVED: [(&str, &str, (&str, u64)); 105] = [
+pub const PROVED: [(&str, &str, (&str, u64)); 104] = [
     (
         "version/manifest.rs:switch_current names",
         "db/lifecycle/drop_keyspace.rs:make_durable",
@@ -122,12 +122,7 @@ pub const PROVED: [(&str, &str, (&str, u64)); 105] = [
     ("blob/file.rs:sync contents", "job/flush.rs:flush", ("then-open-large/large-values/killed after 43", 1)),
     ("wal/writer.rs:start range", "db/maintenance/checkpoint.rs:complete", ("then-link/mapped/off after 16", 6)),
     (
-        "db/files/remover.rs:remove_unfinished_repair names",
-        "db/maintenance/repair/mod.rs:repair",
-        ("then-repair/mapped/killed after 123", 0),
-    ),
-    (
-        "db/files/remover.rs:remove_repair_mark names",
+        "db/files/remover.rs:remove_emptied contents",
         "db/maintenance/repair/mod.rs:repair",
         ("damaged-then-repair/plain/file 3 at 123", 10),
     ),
@@ -317,7 +312,7 @@ pub const CALLS: [(&str, usize); 19] = [
     ("blob/writer.rs", 1),
     ("db/background/commit_version_edit.rs", 1),
     ("db/files/copy.rs", 1),
-    ("db/files/remover.rs", 12),
+    ("db/files/remover.rs", 10),
     ("db/files/repair_mark.rs", 2),
     ("db/lifecycle/destroy.rs", 1),
     ("db/lifecycle/directory.rs", 1),

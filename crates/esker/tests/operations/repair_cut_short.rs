@@ -216,7 +216,7 @@ const GIVEN_UP: [SyncFailure; 2] = [SyncFailure::DropPending, SyncFailure::KeepS
 
 /// What repairs of a database leave that are cut short by the death of their process, before the
 /// repair is done: one image for each set of names.
-fn cut_short(files: &Files, wrap: impl Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
+fn cut_short(files: &Files, wrap: fn(&MemEnv) -> Options) -> Vec<MemEnv> {
     let whole = with_files(files);
     let before = whole.mutations();
     Db::repair(DIRECTORY, wrap(&whole)).unwrap();
@@ -234,7 +234,7 @@ fn cut_short(files: &Files, wrap: impl Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
     let mut images: Vec<MemEnv> = left.filter(is_undone).collect();
     // The last ones: their files have contents.
     images.reverse();
-    images.dedup_by_key(|env| env.files());
+    images.dedup_by_key(|env| env.list(Path::new(DIRECTORY)).unwrap());
     assert!(images.len() > 5, "{} images", images.len());
     images
 }
@@ -243,13 +243,12 @@ fn cut_short(files: &Files, wrap: impl Fn(&MemEnv) -> Options) -> Vec<MemEnv> {
 /// that gives up its names; the death of that process; another open, which may write; and a power
 /// loss, which brings back what was given up.
 fn undone_with_a_failed_sync(
-    files: &Files,
-    wrap: impl Fn(&MemEnv) -> Options,
-    failure: SyncFailure,
+    (files, images): &(Files, Vec<MemEnv>),
+    wrap: fn(&MemEnv) -> Options,
+    failure: &SyncFailure,
     by: fn(Options) -> bool,
 ) {
     let opens_untouched = Db::open(DIRECTORY, wrap(&with_files(files))).is_ok();
-    let images = cut_short(files, &wrap);
     for (count, nth) in (0..images.len()).flat_map(|count| (0..4).map(move |nth| (count, nth))) {
         let env = images[count].kill();
         env.fail_sync_dir(nth, failure.clone());
@@ -327,11 +326,14 @@ fn what_was_undone_does_not_come_back() {
         false
     };
     let by_a_repair = |options: Options| Db::repair(DIRECTORY, options).is_ok();
-    for (failure, damage) in GIVEN_UP.iter().flat_map(|it| [".table", NEWEST_SEGMENT].map(|damage| (it, damage))) {
-        for by in [by_an_open, by_a_repair] {
-            undone_with_a_failed_sync(&damaged(&[damage]).0, simulated, failure.clone(), by);
-            // The numbers of its segments are higher than those of all other files.
-            undone_with_a_failed_sync(&damaged_of(&[damage], keeping).0, keeping, failure.clone(), by);
+    // With `keeping` the numbers of the segments are higher than those of all other files.
+    let all_options: [fn(&MemEnv) -> Options; 2] = [simulated, keeping];
+    for (damage, wrap) in [".table", NEWEST_SEGMENT].iter().flat_map(|it| all_options.map(|wrap| (it, wrap))) {
+        let (files, _) = damaged_of(&[damage], wrap);
+        let left = (files.clone(), cut_short(&files, wrap));
+        for failure in &GIVEN_UP {
+            undone_with_a_failed_sync(&left, wrap, failure, by_an_open);
+            undone_with_a_failed_sync(&left, wrap, failure, by_a_repair);
         }
     }
 }
@@ -372,8 +374,14 @@ fn the_mark_of_a_repair_that_is_done_does_not_come_back() {
 /// leaves some of their names; the next one goes no further than that; and power is lost.
 #[test]
 fn some_tables_of_what_was_undone_do_not_come_back() {
-    let (files, _) = damaged(&["MANIFEST"]);
-    let images = cut_short(&files, simulated);
+    let cases: [&[&str]; 2] = [&["MANIFEST"], &["CURRENT", "MANIFEST"]];
+    for damage in cases {
+        tables_of_an_undone_repair(damage);
+    }
+}
+
+fn tables_of_an_undone_repair(damage: &[&str]) {
+    let images = cut_short(&damaged(damage).0, simulated);
     for (count, seed) in (0..images.len()).flat_map(|count| (0..4).map(move |seed| (count, seed))) {
         let undone = images[count].kill();
         undone.fail_sync_dir(0, SyncFailure::KeepSome(seed));
@@ -387,8 +395,35 @@ fn some_tables_of_what_was_undone_do_not_come_back() {
             let names = keyspace(&open(&after), "names");
             for number in 0..60 {
                 let found = names.get(format!("late{number:03}")).unwrap().is_some();
-                assert!(found, "image {count} from the end, seed {seed}, {steps} steps: write {number} is lost");
+                assert!(
+                    found,
+                    "{damage:?}, image {count} from the end, seed {seed}, {steps} steps: write {number} is lost"
+                );
             }
         }
     }
+}
+
+/// A repair has made its manifest current and says so to a follower, but not durably. Power is lost,
+/// and the repair undone.
+#[test]
+fn a_checkpoint_of_a_follower_outlives_the_undo_of_a_repair() {
+    let (files, _) = damaged(&[".table"]);
+    let path = |name: &str| Path::new(DIRECTORY).join(name);
+    let current = |env: &MemEnv| env.file_bytes(&path("CURRENT"));
+    let switched = (0..).find_map(|nth| {
+        let env = with_files(&files);
+        env.fail_sync_dir(nth, SyncFailure::DropPending);
+        assert!(Db::repair(DIRECTORY, simulated(&env)).is_err());
+        (current(&env).as_ref() != files.get("CURRENT")).then_some(env)
+    });
+    let env = switched.unwrap();
+    Db::open_follower(DIRECTORY, simulated(&env)).unwrap().db().checkpoint("/copy").unwrap();
+    let after = env.crash(&CrashMode::LoseAll, 0);
+    assert_eq!(current(&after).as_ref(), files.get("CURRENT"));
+    drop(Db::open(DIRECTORY, simulated(&after)).unwrap());
+    let copy = Db::open("/copy", simulated(&after)).unwrap();
+    copy.verify().unwrap();
+    let count = keyspace(&copy, "names").iter().count();
+    assert!(count >= 60, "{count} keys");
 }

@@ -375,39 +375,33 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
             prepare_current(env, directory, current)?;
             switch_current(env, directory)?;
         }
-        (Some(first), current) => {
+        (Some(first), _) => {
             for name in env.list(directory)? {
-                let path = directory.join(&name);
+                let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
                 // A segment of its own would hide that the log before it is damaged.
-                let of_state = manifest_number(&name).or_else(|| file_number(&name));
-                if of_state.is_some_and(|number| number >= first) {
-                    remove_emptied(env, &path)?;
-                } else if table_number(&name).is_some_and(|number| number >= first) {
-                    // Without `CURRENT` the repair may have been done, and a copy have the table.
-                    if current.is_some() { remove_emptied(env, &path)? } else { env.remove(&path)? }
-                } else if blob_number(&name).is_some_and(|number| number >= first) {
-                    env.remove(&path)?;
+                let number = number.or_else(|| file_number(&name));
+                if number.is_some_and(|number| number >= first) {
+                    remove_emptied(env, &directory.join(name))?;
                 }
             }
         }
         (None, _) => {}
     }
-    // After the death of a process neither these names nor `CURRENT` need be durable.
-    env.sync_dir(directory)?;
     remove_repair_mark(env, directory)
 }
 
-/// Removes a file that would mislead if a failed sync of the directory and a power loss brought its
-/// name back: then it is empty. The next open, which syncs again, cannot know that it may come back.
+/// Removes a file that would mislead if a power loss brought its name back: then it is empty. To
+/// sync the directory instead is not enough: where that fails, the names that are gone may come back
+/// although the sync of the next process, which cannot know that, succeeds. The file has no other
+/// name: no copy gets one while the mark of the repair is there.
 fn remove_emptied(env: &dyn Env, path: &Path) -> Result<()> {
     env.create(path)?.sync()?;
     env.remove(path)
 }
 
-/// Takes the mark off a directory whose repair is done, or undone.
+/// Takes the mark off a directory whose repair is done, durably, or undone.
 pub fn remove_repair_mark(env: &dyn Env, directory: &Path) -> Result<()> {
-    remove_emptied(env, &directory.join(REPAIR))?;
-    env.sync_dir(directory)
+    remove_emptied(env, &directory.join(REPAIR))
 }
 
 /// Removes tables that were never named by a manifest.

@@ -54,6 +54,9 @@ fn gather(inner: &Inner, mut state: ManifestState, target: &Path, mode: Checkpoi
         tables.extend(read_state.version.tables().map(|(_, table)| (table.summary().file_number, table)));
         found.push((keyspace, read_state));
     }
+    // A repair whose mark is there can still be undone, which empties its tables under all names.
+    let may_be_undone = inner.options.env.exists(&inner.directory.join(file_name::REPAIR))?;
+    let mode = if may_be_undone { CheckpointMode::Copy } else { mode };
     let tables_to_copy = link_tables(inner, &state, &tables, target, mode)?;
     let referred: BTreeSet<u64> = tables.values().flat_map(|table| table.summary().blobs.keys().copied()).collect();
     let blobs_to_copy = open_blobs(inner, &referred)?;
