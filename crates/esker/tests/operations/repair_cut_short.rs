@@ -251,7 +251,7 @@ fn undone_with_a_failed_sync(
     let opens_untouched = Db::open(DIRECTORY, wrap(&with_files(files))).is_ok();
     for (count, nth) in (0..images.len()).flat_map(|count| (0..4).map(move |nth| (count, nth))) {
         let env = images[count].kill();
-        env.fail_sync_dir(nth, failure.clone());
+        env.fail_sync_dir(nth, *failure);
         let is_repaired = by(wrap(&env));
         let env = env.kill();
         let what = format!("image {count} from the end, sync {nth} of the directory fails, {failure:?}");
@@ -346,7 +346,7 @@ fn the_mark_of_a_repair_that_is_done_does_not_come_back() {
     for failure in GIVEN_UP {
         for nth in 0.. {
             let env = with_files(&files);
-            env.fail_sync_dir(nth, failure.clone());
+            env.fail_sync_dir(nth, failure);
             let is_done = Db::repair(DIRECTORY, simulated(&env)).is_ok();
             let env = env.kill();
             let what = format!("sync {nth} of the directory fails, {failure:?}");
