@@ -27,12 +27,15 @@ fn may_be_missing(keyspace: usize, held: &Held, times: Times) -> bool {
     may_be_taken || held.expiry <= times.latest
 }
 
-/// Whether a reader may find this of what a key holds; nothing, if there is nothing.
+/// Whether a reader may find this of what a key holds; nothing, if there is nothing. Of operands that
+/// cannot be combined a reader sees no value: one that is given is what another operator makes of
+/// them.
 fn may_show(keyspace: usize, held: &Held, found: Option<&Held>, times: Times) -> bool {
     let Some(found) = found else { return may_be_missing(keyspace, held, times) };
     let is_value = found.value == held.value
         || keyspace == SIFTED && decision(&held.value) == Decision::Replace(found.value.clone());
-    held.expiry > times.now && found.expiry == held.expiry && found.fails == held.fails && (found.fails || is_value)
+    let is_hidden = found.fails && found.value.is_empty();
+    held.expiry > times.now && found.expiry == held.expiry && found.fails == held.fails && (is_hidden || is_value)
 }
 
 /// The first place at which a reader finds what it must not.
@@ -58,6 +61,16 @@ pub fn held_behind(expected: &State, found: &State, times: Times) -> State {
     let mut whole = found.clone();
     let right = expected.iter().filter(|(place, held)| may_show(place.0, held, found.get(*place), times));
     whole.extend(right.map(|(place, held)| (place.clone(), held.clone())));
+    whole
+}
+
+/// What was found, with what an operator that does not fail makes of operands. Which of them are
+/// there, nothing else tells.
+pub fn with_operands(found: &State, mended: &State) -> State {
+    let mut whole = found.clone();
+    for (place, held) in whole.iter_mut().filter(|(_, held)| held.fails) {
+        held.value = mended.get(place).map_or_else(Vec::new, |held| held.value.clone());
+    }
     whole
 }
 
@@ -137,6 +150,8 @@ mod tests {
         let fails = |value: &[u8]| Held { fails: true, ..held(value, NEVER) };
         assert!(may(0, fails(b"mended"), Some(fails(b""))));
         assert!(!may(0, fails(b"mended"), Some(held(b"mended", NEVER))) && !may(0, fails(b"mended"), None));
+        // Trap: one more operand, which was not acknowledged, was taken for recovered.
+        assert!(may(0, fails(b"mended"), Some(fails(b"mended"))) && !may(0, fails(b"mended"), Some(fails(b"other"))));
         assert!(!may(0, held(b"", NEVER), Some(fails(b""))));
         let state = State::from([((0, b"key".to_vec()), fails(b"mended"))]);
         assert_eq!(mended(&state), State::from([((0, b"key".to_vec()), held(b"mended", NEVER))]));

@@ -370,7 +370,8 @@ impl Examination<'_> {
         let session =
             Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
-        let found = before.find_all(session.db(), &state, loss.least(&before))?;
+        let operands = with_operands(&env, self.options, before.now, &state)?;
+        let found = before.find_all(session.db(), &operands, loss.least(&before))?;
         read_gets(session.db(), &NAMES, &state, &before.places())?.map_err(|error| format!("a get failed: {error}"))?;
         survey(session.db(), &state, &before.places())?.map_err(|error| format!("a read failed: {error}"))?;
         session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
@@ -461,17 +462,32 @@ pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Prog
     Ok(())
 }
 
-/// Where operands cannot be combined, "the operands are kept": in a copy, an operator of the same
-/// name that does not fail combines them, before and after a compaction.
+/// A copy of a database in which an operator of the same name that does not fail combines operands.
+fn mended_copy(env: &MemEnv, options: &Options, now: u64) -> Checked<Db> {
+    let ground = Ground::new(options, env.kill());
+    let opened = Db::open(MEMORY_PATH, ground.options_at(now)).and_then(with_mended_operators);
+    opened.map_err(|error| format!("with an operator that does not fail: {error}"))
+}
+
+/// What was found, with the operands that cannot be combined: which commits are there, those of keys
+/// that only fail do not tell otherwise.
+fn with_operands(env: &MemEnv, options: &Options, now: u64, found: &State) -> Checked<State> {
+    if !found.values().any(|held| held.fails) {
+        return Ok(found.clone());
+    }
+    let mended = database_state(&mended_copy(env, options, now)?, &NAMES)?;
+    Ok(fading::with_operands(found, &mended))
+}
+
+/// Where operands cannot be combined, "the operands are kept": in a copy, another operator combines
+/// them, before and after a compaction.
 fn check_operands(env: &MemEnv, options: &Options, progress: &Progress, count: usize) -> Checked<()> {
     let failing = progress.states[count].iter().filter(|(_, held)| held.fails);
     let failing: State = failing.map(|(place, held)| (place.clone(), held.clone())).collect();
     if failing.is_empty() {
         return Ok(());
     }
-    let failed = |error: esker::Error| format!("with an operator that does not fail: {error}");
-    let ground = Ground::new(options, env.kill());
-    let db = Db::open(MEMORY_PATH, ground.options_at(progress.now)).and_then(with_mended_operators).map_err(failed)?;
+    let db = mended_copy(env, options, progress.now)?;
     let mended = fading::mended(&failing);
     for _ in 0..2 {
         let mut found = database_state(&db, &NAMES)?;
@@ -479,7 +495,7 @@ fn check_operands(env: &MemEnv, options: &Options, progress: &Progress, count: u
         if let Some(what) = difference(&mended, &found) {
             return Err(format!("with an operator that does not fail: {what}"));
         }
-        db.compact().map_err(failed)?;
+        db.compact().map_err(|error| format!("with an operator that does not fail: {error}"))?;
     }
     Ok(())
 }
