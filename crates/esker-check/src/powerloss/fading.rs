@@ -27,9 +27,9 @@ fn may_be_missing(keyspace: usize, held: &Held, times: Times) -> bool {
     may_be_taken || held.expiry <= times.latest
 }
 
-/// Whether a reader may find this of what a key holds; nothing, if there is nothing. Of operands that
-/// cannot be combined a reader sees no value: one that is given is what another operator makes of
-/// them.
+/// Whether a reader may find this of what a key holds; nothing, if there is nothing. Of operands
+/// that cannot be combined a reader sees no value: one that is given is what another operator makes
+/// of them.
 fn may_show(keyspace: usize, held: &Held, found: Option<&Held>, times: Times) -> bool {
     let Some(found) = found else { return may_be_missing(keyspace, held, times) };
     let is_value = found.value == held.value

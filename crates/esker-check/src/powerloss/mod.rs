@@ -469,8 +469,8 @@ fn mended_copy(env: &MemEnv, options: &Options, now: u64) -> Checked<Db> {
     opened.map_err(|error| format!("with an operator that does not fail: {error}"))
 }
 
-/// What was found, with the operands that cannot be combined: which commits are there, those of keys
-/// that only fail do not tell otherwise.
+/// What was found, with the operands that cannot be combined: keys that only fail do not tell which
+/// commits are there otherwise.
 fn with_operands(env: &MemEnv, options: &Options, now: u64, found: &State) -> Checked<State> {
     if !found.values().any(|held| held.fails) {
         return Ok(found.clone());

@@ -457,15 +457,18 @@ fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number
 }
 
 /// A segment ends before its successor says: fine unless something behind the hole was synced, and
-/// with it the missing bytes.
+/// with it the missing bytes: a record says so, or the link behind a later segment. What the first
+/// link says is of the segment that ends.
 fn refuse_synced_hole(
     segments: &BTreeMap<u64, SegmentFile>,
     later: &[u64],
     error: impl FnOnce() -> Error,
 ) -> Result<()> {
-    for number in later {
+    for (at, number) in later.iter().enumerate() {
         let Some(found) = segments.get(number) else { continue };
-        if SegmentReader::new(*number, found).largest_synced()? > HEADER_BYTES as u64 {
+        let link = if at > 0 { read_link(found, *number)? } else { None };
+        let of_link = link.map_or(0, |link| link.previous_synced);
+        if of_link.max(SegmentReader::new(*number, found).largest_synced()?) > HEADER_BYTES as u64 {
             return Err(error());
         }
     }

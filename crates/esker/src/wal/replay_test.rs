@@ -183,6 +183,34 @@ fn a_segment_that_ends_too_early_is_damaged_if_a_later_one_was_synced() {
     assert_eq!((offset, what.as_str()), (HEADER_BYTES as u64, "the segment's link does not verify"));
 }
 
+/// Seen: synced writes were gone without an error after one bit of the log had flipped. Trigger:
+/// the damaged record was synced with the last one of the next segment, so that only the link
+/// behind that one says so. Cost: all writes from the damaged one on.
+#[test]
+fn the_link_behind_a_later_segment_says_that_all_before_it_was_synced() {
+    let full = FULL as u64;
+    let last = FIRST + (FULL - 1) * STEP;
+    for is_synced in [false, true] {
+        let env = MemEnv::new();
+        let mut log = start(&env, Inherited::default());
+        append(&mut log, 1..=2 * full);
+        assert_eq!(log.position().segment, 2);
+        if is_synced {
+            log.shared().sync_all().expect("no fault is set");
+        }
+        append(&mut log, 2 * full + 1..=2 * full + 1);
+        assert_eq!((log.position().segment, found(&env, 1)), (3, Ok((1..=2 * full + 1).collect())));
+        let damaged = flipped(&env, 1, payload_of(FULL));
+        // Also if the link is all that is intact there.
+        for damaged in [flipped(&damaged, 3, payload_of(1)), damaged] {
+            let found = found(&damaged, 1);
+            assert_eq!(is_damage_at(&found, last), is_synced, "{found:?}");
+            assert_eq!(!damage(&damaged, Position::default()).is_empty(), is_synced);
+            assert!(is_synced || found == Ok((1..full).collect()));
+        }
+    }
+}
+
 /// Nothing in the log itself says that any of it was on the device: only the manifest does.
 #[test]
 fn a_log_of_several_segments_that_is_shorter_than_what_was_synced_is_refused() {

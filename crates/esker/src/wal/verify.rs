@@ -340,8 +340,14 @@ impl Verifying<'_> {
     }
 
     fn is_synced(&mut self, later: &[u64], segments: &Segments) -> bool {
-        let read = |number: &u64| Some(SegmentReader::new(*number, &segments.get(number)?.0).largest_synced());
-        later.iter().filter_map(read).any(|synced| synced.is_ok_and(|synced| synced > HEADER_BYTES as u64))
+        let beyond = |synced: u64| synced > HEADER_BYTES as u64;
+        later.iter().enumerate().filter_map(|(at, number)| Some((at, number, segments.get(number)?))).any(
+            |(at, number, (found, link))| {
+                // The first link is about the segment that ends too early.
+                let of_link = link.filter(|_| at > 0).map_or(0, |link| link.previous_synced);
+                beyond(of_link) || SegmentReader::new(*number, found).largest_synced().is_ok_and(beyond)
+            },
+        )
     }
 
     /// Compares where the log ends with what the manifest says, unless other damage explains it.

@@ -239,8 +239,8 @@ fn cut_short(files: &Files, wrap: fn(&MemEnv) -> Options) -> Vec<MemEnv> {
     images
 }
 
-/// A repair cut short; an open or another repair that undoes it, with a failed sync of the directory
-/// that gives up its names; the death of that process; another open, which may write; and a power
+/// A repair cut short; an open or another repair that undoes it, with a failed sync of the
+/// directory that gives up its names; the death of that process; another open, which may write; and a power
 /// loss, which brings back what was given up.
 fn undone_with_a_failed_sync(
     (files, images): &(Files, Vec<MemEnv>),
@@ -338,8 +338,8 @@ fn what_was_undone_does_not_come_back() {
     }
 }
 
-/// The mark of a repair that is done says nothing as long as `CURRENT` is there; without it, another
-/// repair would undo the first one, with all that was written since.
+/// The mark of a repair that is done says nothing as long as `CURRENT` is there; without it,
+/// another repair would undo the first one, with all that was written since.
 #[test]
 fn the_mark_of_a_repair_that_is_done_does_not_come_back() {
     let (files, _) = damaged(&[".table"]);
@@ -404,8 +404,8 @@ fn tables_of_an_undone_repair(damage: &[&str]) {
     }
 }
 
-/// A repair has made its manifest current and says so to a follower, but not durably. Power is lost,
-/// and the repair undone.
+/// A repair has made its manifest current and says so to a follower, but not durably. Power is
+/// lost, and the repair undone.
 #[test]
 fn a_checkpoint_of_a_follower_outlives_the_undo_of_a_repair() {
     let (files, _) = damaged(&[".table"]);

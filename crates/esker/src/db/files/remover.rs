@@ -391,7 +391,7 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
 }
 
 /// Removes a file that would mislead if a power loss brought its name back: then it is empty. To
-/// sync the directory instead is not enough: where that fails, the names that are gone may come back
+/// sync the directory instead is not enough: where that fails, names that are gone may come back
 /// although the sync of the next process, which cannot know that, succeeds. The file has no other
 /// name: no copy gets one while the mark of the repair is there.
 fn remove_emptied(env: &dyn Env, path: &Path) -> Result<()> {

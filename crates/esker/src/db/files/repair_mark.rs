@@ -29,8 +29,8 @@ pub fn set(env: &dyn Env, directory: &Path, first: u64) -> Result<()> {
     env.sync_dir(directory)
 }
 
-/// The first number that the repair gives to a file. None where the mark, which exists, is torn: the
-/// repair has made no file yet, or what it has made is gone, or durably in force.
+/// The first number that the repair gives to a file. None where the mark, which exists, is torn:
+/// the repair has made no file yet, or what it has made is gone, or durably in force.
 pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let file = env.open(&directory.join(REPAIR))?;
     // A number and a checksum are shorter.
