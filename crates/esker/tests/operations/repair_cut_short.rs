@@ -240,8 +240,8 @@ fn cut_short(files: &Files, wrap: fn(&MemEnv) -> Options) -> Vec<MemEnv> {
 }
 
 /// A repair cut short; an open or another repair that undoes it, with a failed sync of the
-/// directory that gives up its names; the death of that process; another open, which may write; and a power
-/// loss, which brings back what was given up.
+/// directory that gives up its names; the death of that process; another open, which may write; and
+/// a power loss, which brings back what was given up.
 fn undone_with_a_failed_sync(
     (files, images): &(Files, Vec<MemEnv>),
     wrap: fn(&MemEnv) -> Options,
