@@ -459,6 +459,10 @@ fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number
 /// A segment ends before its successor says: fine unless something behind the hole was synced, and
 /// with it the missing bytes: a record says so, or the link behind a later segment. What the first
 /// link says is of the segment that ends.
+///
+/// The link of the segment that an open has begun is on the device before what was replayed is. No
+/// record says so that early: the open takes writes when all of that is durable, in the segments
+/// or in tables (`db/lifecycle/open.rs`, `begin`).
 fn refuse_synced_hole(
     segments: &BTreeMap<u64, SegmentFile>,
     later: &[u64],
@@ -467,8 +471,8 @@ fn refuse_synced_hole(
     for (at, number) in later.iter().enumerate() {
         let Some(found) = segments.get(number) else { continue };
         let link = if at > 0 { read_link(found, *number)? } else { None };
-        let of_link = link.map_or(0, |link| link.previous_synced);
-        if of_link.max(SegmentReader::new(*number, found).largest_synced()?) > HEADER_BYTES as u64 {
+        let is_synced = link.is_some_and(|link| link.previous_synced > HEADER_BYTES as u64);
+        if is_synced || SegmentReader::new(*number, found).was_synced()? {
             return Err(error());
         }
     }
@@ -638,14 +642,22 @@ impl<'a> SegmentReader<'a> {
         Ok(None)
     }
 
-    /// The largest offset that an intact record, read from the front, says was on the device.
-    pub(super) fn largest_synced(&mut self) -> Result<u64> {
-        let mut offset = HEADER_BYTES as u64;
-        let mut largest = 0;
+    /// Whether an intact record says that more of the segment than its header was on the device, be
+    /// it behind damage. Takes time as [`SegmentReader::synced_beyond`] does.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn was_synced(&mut self) -> Result<bool> {
+        let header_end = HEADER_BYTES as u64;
+        let (mut offset, mut last_sequence) = (header_end, 0);
         while let Some((header, _)) = self.record(offset)? {
-            largest = largest.max(header.synced);
+            if header.synced > header_end {
+                return Ok(true);
+            }
+            last_sequence = last_sequence.max(header.sequence);
             offset += record_bytes(header.payload_bytes);
         }
-        Ok(largest)
+        let most = self.search_budget();
+        Ok(self.find_behind(offset, last_sequence, most, |header| header.synced > header_end)?.is_some())
     }
 }

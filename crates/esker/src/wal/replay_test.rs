@@ -211,6 +211,28 @@ fn the_link_behind_a_later_segment_says_that_all_before_it_was_synced() {
     }
 }
 
+/// Found in a review. Trigger: the record in front of the one that tells is damaged too. Cost:
+/// synced writes, without an error.
+#[test]
+fn a_record_behind_damage_in_a_later_segment_says_that_all_before_it_was_synced() {
+    let full = FULL as u64;
+    for is_synced in [false, true] {
+        let env = MemEnv::new();
+        let mut log = start(&env, Inherited::default());
+        append(&mut log, 1..=full + 1);
+        assert_eq!(log.position().segment, 2);
+        if is_synced {
+            log.shared().sync_all().expect("no fault is set");
+        }
+        append(&mut log, full + 2..=full + 2);
+        let damaged = flipped(&flipped(&env, 1, payload_of(FULL)), 2, payload_of(1));
+        let found = found(&damaged, 1);
+        assert_eq!(is_damage_at(&found, FIRST + (FULL - 1) * STEP), is_synced, "{found:?}");
+        assert_eq!(!damage(&damaged, Position::default()).is_empty(), is_synced);
+        assert!(is_synced || found == Ok((1..full).collect()));
+    }
+}
+
 /// Nothing in the log itself says that any of it was on the device: only the manifest does.
 #[test]
 fn a_log_of_several_segments_that_is_shorter_than_what_was_synced_is_refused() {

@@ -254,15 +254,17 @@ fn chain(
 
 /// Leaves out segments at the end that hold nothing but their links: a start that was cut short has
 /// begun them, or they were for a batch that did not get there. The log ends before them, but not
-/// before the one that is vouched for, nor before one that has lost what the link of the next one
-/// vouches for. Returns how far the segment that is now the last was synced, as that link says.
+/// before the one that is vouched for, nor before one of which the link of the next one says that
+/// more than its header was on the device: with it, all before it was. Returns how far the segment
+/// that is now the last was synced, as that link says.
 fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64) -> Result<u64> {
     let mut synced = 0;
     while let [.., before, last] = chain[..]
         && before >= vouched
+        && synced <= HEADER_BYTES as u64
     {
         let Some((found, link)) = segments.get(&last) else { break };
-        if empty_end(last, found)?.is_none_or(|end| end < synced) {
+        if !is_empty(last, found)? {
             break;
         }
         synced = link.previous_synced;
@@ -271,17 +273,17 @@ fn leave_out_empty_tail(chain: &mut Vec<u64>, segments: &Segments, vouched: u64)
     Ok(synced)
 }
 
-/// Where the link of a segment ends that has nothing else; none if it has, or did have.
-fn empty_end(number: u64, found: &SegmentFile) -> Result<Option<u64>> {
+/// Whether a segment has nothing but its link, nor did have.
+fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
     let mut reader = SegmentReader::new(number, found);
     let mut offset = HEADER_BYTES as u64;
     while let Some((header, _)) = reader.record(offset)? {
         if header.kind != RecordType::Link {
-            return Ok(None);
+            return Ok(false);
         }
         offset += record_bytes(header.payload_bytes);
     }
-    Ok((!is_damage(reader.synced_beyond(offset, 0))?).then_some(offset))
+    Ok(!is_damage(reader.synced_beyond(offset, 0))?)
 }
 
 /// What is known of a segment.

@@ -1,6 +1,6 @@
 //! What a repair reads of a damaged log, and what it reports.
 
-use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType};
+use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType};
 use super::replay_test::{
     FIRST, FULL, append, changed, check_place, damage, flipped, forged, link, maker, path, payload_of, start,
 };
@@ -327,6 +327,28 @@ fn a_damaged_segment_before_a_segment_without_a_batch_is_not_left_out() {
     let (found, log) = salvaged(&damaged, 1);
     let expected = vec![(path(2), "a log record does not verify; it and what follows is not replayed")];
     assert_eq!((found, problems(&log)), ((1..=FULL as u64).collect(), expected));
+}
+
+/// Found in a review. Trigger: a lost manifest, and damage at the end of a segment behind which two
+/// have nothing but their links. Cost: an open told of the loss, and the repair did not.
+#[test]
+fn what_the_link_behind_a_segment_without_a_batch_vouches_for_is_missed() {
+    for (synced, is_told) in [(HEADER_BYTES as u64, false), (FIRST as u64, true)] {
+        let env = MemEnv::new();
+        let mut link = Vec::new();
+        Link { previous_number: 2, previous_end: FIRST as u64, previous_synced: synced }.encode(&mut link);
+        forge(&env, 1, &[link_to(0, 0), batch(1)]);
+        forge(&env, 2, &[link_to(1, FIRST_END)]);
+        forge(&env, 3, &[(RecordType::Link, 0, link)]);
+        let damaged = flipped(&env, 1, payload_of(1));
+        for floor in [0, 1] {
+            let (found, log) = salvaged(&damaged, floor);
+            let told = (path(1), "a log record does not verify; it and what follows is not replayed");
+            let not_replayed = (path(2), "not replayed: the log before it has a hole");
+            let expected = if is_told { vec![told, not_replayed] } else { vec![] };
+            assert_eq!((found, problems(&log)), (vec![], expected), "{synced}, floor {floor}");
+        }
+    }
 }
 
 #[test]

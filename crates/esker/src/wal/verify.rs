@@ -105,6 +105,35 @@ struct Bounds {
     vouched: u64,
 }
 
+/// The last segments of the chain, by their places in it, that say that all before them was synced:
+/// in a record, and in the link, which says so of all before the segment that it leads to. Segments
+/// that have been read are none of them.
+struct Vouching {
+    by_record: Option<usize>,
+    by_link: Option<usize>,
+}
+
+impl Vouching {
+    fn of(chain: &[u64], segments: &Segments) -> Vouching {
+        let by_record = chain.iter().rposition(|number| {
+            let found = segments.get(number).map(|(found, _)| found);
+            // An error shows again when the segment is read.
+            found.is_some_and(|found| SegmentReader::new(*number, found).was_synced().unwrap_or(true))
+        });
+        let by_link = chain.iter().rposition(|number| {
+            let link = segments.get(number).and_then(|(_, link)| *link);
+            link.is_some_and(|link| link.previous_synced > HEADER_BYTES as u64)
+        });
+        Vouching { by_record, by_link }
+    }
+
+    /// Whether what the segment at this place is missing was on the device.
+    fn is_synced(&self, at: usize) -> bool {
+        // What the next link says is known already.
+        self.by_record.is_some_and(|last| last > at) || self.by_link.is_some_and(|last| last > at + 1)
+    }
+}
+
 impl Verifying<'_> {
     fn damage(&mut self, error: Error) {
         self.has_damage = true;
@@ -289,6 +318,7 @@ impl Verifying<'_> {
 
     fn read_chain(&mut self, chain: &[u64], mut segments: Segments) -> Result<()> {
         let (mut last_sequence, mut last_with_batches, mut closed_at) = (0, 0, None);
+        let mut vouching = None;
         for (at, &number) in chain.iter().enumerate() {
             let Some((found, _)) = segments.remove(&number) else { continue };
             let next = chain.get(at + 1).and_then(|next| segments.get(next)).and_then(|(_, link)| *link);
@@ -313,7 +343,8 @@ impl Verifying<'_> {
             }
             if let Some(missing) = end.torn {
                 // Fine unless something behind the hole was synced, and with it what is missing.
-                if !self.is_synced(&chain[at + 1..], &segments) {
+                let vouching = vouching.get_or_insert_with(|| Vouching::of(chain, &segments));
+                if !vouching.is_synced(at) {
                     break;
                 }
                 let is_hole = missing.is_empty();
@@ -337,17 +368,6 @@ impl Verifying<'_> {
             cut: next.map_or(u64::MAX, |link| link.previous_end),
             vouched: vouched.max(next.map_or(0, |link| link.previous_synced)),
         }
-    }
-
-    fn is_synced(&mut self, later: &[u64], segments: &Segments) -> bool {
-        let beyond = |synced: u64| synced > HEADER_BYTES as u64;
-        later.iter().enumerate().filter_map(|(at, number)| Some((at, number, segments.get(number)?))).any(
-            |(at, number, (found, link))| {
-                // The first link is about the segment that ends too early.
-                let of_link = link.filter(|_| at > 0).map_or(0, |link| link.previous_synced);
-                beyond(of_link) || SegmentReader::new(*number, found).largest_synced().is_ok_and(beyond)
-            },
-        )
     }
 
     /// Compares where the log ends with what the manifest says, unless other damage explains it.
