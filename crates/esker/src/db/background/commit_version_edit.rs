@@ -127,10 +127,6 @@ pub fn commit(
     changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
     changes.extend(inner.log_synced());
     inner.error_state.check()?;
-    // What the tables refer to is durable before the manifest names them.
-    if added.iter().any(|table| !table.summary().blobs.is_empty()) {
-        inner.blobs.sync().map_err(|error| inner.error_state.poison(error))?;
-    }
     let mut is_long = false;
     if let Some(manifest) = &mut *inner.manifest.lock() {
         if !manifest.state().keyspaces.contains_key(&id) {

@@ -155,6 +155,11 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     if inner.keeps_changes() || others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }
+    // What tables refer to is durable before the last one vouches for it, and before the manifest
+    // names them; jobs write the files that they refer to, or read it in other tables.
+    if !memtable.blob_files().is_empty() {
+        inner.blobs.sync().map_err(|error| inner.error_state.poison(error))?;
+    }
     let Flushed { tables, expired } = write_tables(inner, keyspace, memtable, rules, (goes_last, started))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
