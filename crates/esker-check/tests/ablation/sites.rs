@@ -79,7 +79,11 @@ pub const PROVED: [(&str, &str, (&str, u64)); 104] = [
         "db/lifecycle/open.rs:begin",
         ("then-open-large/tiny/off after 31", 4),
     ),
-    ("blob/store.rs:sync_names names", "wal/log_sync.rs:sync_to", ("then-open-large/large-values/killed after 0", 8)),
+    (
+        "blob/store.rs:begin_file names",
+        "db/read/blob_value.rs:put_blob",
+        ("then-open-large/large-values/killed after 0", 8),
+    ),
     (
         "version/manifest.rs:switch_current names",
         "db/maintenance/checkpoint.rs:complete",
@@ -262,11 +266,7 @@ pub const PROVED: [(&str, &str, (&str, u64)); 104] = [
 ];
 
 /// Those that nothing proves. doc/testing.md says why each is there all the same.
-pub const REASONS: [(&str, &str); 19] = [
-    ("blob/store.rs:sync_names names", "db/background/flush.rs:flush_one"),
-    ("blob/store.rs:sync_names names", "db/maintenance/ingest.rs:perform"),
-    ("blob/store.rs:sync_names names", "job/compact.rs:compact_part"),
-    ("blob/store.rs:sync_names names", "job/flush.rs:flush"),
+pub const REASONS: [(&str, &str); 15] = [
     ("db/maintenance/checkpoint.rs:begin contents", "a call of the interface"),
     ("db/maintenance/checkpoint.rs:begin contents", "db/maintenance/follower_checkpoint.rs:checkpoint"),
     ("db/files/remover.rs:keep_in_lost names", "db/files/lost_edit.rs:keep_tables"),
@@ -310,7 +310,7 @@ pub const CALLS: [(&str, usize); 19] = [
     ("blob/file.rs", 1),
     ("blob/store.rs", 2),
     ("blob/writer.rs", 1),
-    ("db/background/commit_version_edit.rs", 1),
+    ("db/background/flush.rs", 1),
     ("db/files/copy.rs", 1),
     ("db/files/remover.rs", 10),
     ("db/files/repair_mark.rs", 2),

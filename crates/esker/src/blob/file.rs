@@ -31,8 +31,6 @@ pub struct BlobFile {
     end: AtomicU64,
     /// A write that the store is to sync was done since the last sync.
     pub(super) unsynced: AtomicBool,
-    /// The name is durable.
-    pub(super) named: AtomicBool,
 }
 
 impl BlobFile {
@@ -53,7 +51,6 @@ impl BlobFile {
             content: Content::Growing(file),
             end: AtomicU64::new(HEADER_BYTES),
             unsynced: AtomicBool::new(false),
-            named: AtomicBool::new(false),
         })
     }
 
@@ -68,8 +65,8 @@ impl BlobFile {
         file.read_at(0, &mut header)?;
         let values = check_header(&path, number, &header)?;
         let end = AtomicU64::new(file.len());
-        let (unsynced, named) = (AtomicBool::new(false), AtomicBool::new(true));
-        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
+        let unsynced = AtomicBool::new(false);
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced })
     }
 
     /// An existing file of which only the checksums of values are to be checked, whatever its
@@ -78,9 +75,8 @@ impl BlobFile {
         let path = directory.join(file_name(number));
         let file = env.open(&path)?;
         let end = AtomicU64::new(file.len());
-        let (unsynced, named) = (AtomicBool::new(false), AtomicBool::new(true));
-        let values = Values::AsWritten;
-        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
+        let (values, unsynced) = (Values::AsWritten, AtomicBool::new(false));
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced })
     }
 
     /// Its bytes, for a copy. A file that this process appends to is opened again, by its name;
@@ -104,7 +100,6 @@ impl BlobFile {
             end: AtomicU64::new(content.len()),
             content: Content::Fixed(content),
             unsynced: AtomicBool::new(false),
-            named: AtomicBool::new(true),
         }
     }
 

@@ -112,10 +112,11 @@ impl BlobStore {
         self.files.read().get(&number).cloned()
     }
 
-    /// A new file, known from here on. Its name is not durable yet.
+    /// A new file, known from here on. Its name is not durable yet: for a job, whose tables make it
+    /// durable with their own.
     pub(super) fn create_file(&self, number: u64, values: Values) -> Result<Arc<BlobFile>> {
         let file = Arc::new(BlobFile::create(&*self.env, &self.directory, number, values)?);
-        self.files.write().insert(number, Arc::clone(&file));
+        self.know(Arc::clone(&file));
         Ok(file)
     }
 
@@ -133,15 +134,12 @@ impl BlobStore {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn sync_names(&self) -> Result<()> {
-        self.env.sync_dir(&self.directory)
-    }
-
     /// Appends a value for a write. Its bytes survive the process when this returns, and the
     /// machine once [`BlobStore::sync`] did. `next_number` gives out file numbers.
     ///
     /// # Errors
-    /// `Io`: nothing refers to what may have been written, and the store goes on.
+    /// `Io`: nothing refers to what may have been written, and the store goes on. From the sync of
+    /// the directory the error may be that names are lost.
     pub fn append(&self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<Appended> {
         let (file, place) = self.reserve(value.len(), next_number)?;
         let reference = file.write(place, value, false)?;
@@ -159,11 +157,22 @@ impl BlobStore {
         {
             return Ok((Arc::clone(file), place));
         }
-        let file = self.create_file(next_number(), Values::AsWritten)?;
+        let file = self.begin_file(next_number())?;
         *current = Some(Arc::clone(&file));
         let place =
             file.reserve(length, u64::MAX).ok_or_else(|| Error::invalid("an empty blob file takes any value"))?;
         Ok((file, place))
+    }
+
+    /// A new file for writes. Its name is durable before a log record refers to it: so a file that
+    /// is missing when the log is replayed was removed, and is no end of a log that a power loss
+    /// cut short, whatever the manifest has lost since.
+    fn begin_file(&self, number: u64) -> Result<Arc<BlobFile>> {
+        let file = Arc::new(BlobFile::create(&*self.env, &self.directory, number, Values::AsWritten)?);
+        // Every attempt that fails would leave a file.
+        self.env.sync_dir(&self.directory).inspect_err(|_| drop(self.env.remove(file.path())))?;
+        self.know(Arc::clone(&file));
+        Ok(file)
     }
 
     /// The next append begins another file, of a write and of a job.
@@ -189,14 +198,15 @@ impl BlobStore {
         self.job_file.lock().take_if(|file| file.values == values)
     }
 
-    /// Leaves a file for the next job. Everything in it is durable.
+    /// Leaves a file for the next job. All that is in it is durable; its name is when a job has
+    /// made the names of its tables durable.
     pub(super) fn leave_job_file(&self, file: &Arc<BlobFile>) {
         *self.job_file.lock() = Some(Arc::clone(file));
     }
 
-    /// Makes every value appended before the call durable, with the names of their files. Costs two
-    /// loads if there is none. After a failure every later call fails: the state of the device is
-    /// unknown then, and asking again would not tell.
+    /// Makes every value appended before the call durable. Costs two loads if there is none. After
+    /// a failure every later call fails: the state of the device is unknown then, and asking again
+    /// would not tell.
     ///
     /// # Errors
     /// `Io`, and `ReadOnly` after an earlier failure.
@@ -223,16 +233,17 @@ impl BlobStore {
     fn sync_files(&self) -> Result<()> {
         let unsynced = |file: &&Arc<BlobFile>| file.unsynced.load(Ordering::Acquire);
         let files: Vec<Arc<BlobFile>> = self.files.read().values().filter(unsynced).cloned().collect();
-        for file in &files {
+        for file in files {
             // Before the sync: a write that sets the mark again may have come too late for it.
             file.unsynced.swap(false, Ordering::AcqRel);
             file.sync()?;
         }
-        if files.iter().any(|file| !file.named.load(Ordering::Relaxed)) {
-            self.sync_names()?;
-            files.iter().for_each(|file| file.named.store(true, Ordering::Relaxed));
-        }
         Ok(())
+    }
+
+    /// Whether the directory has no file of this number.
+    pub fn is_missing(&self, number: u64) -> Result<bool> {
+        Ok(!self.env.exists(&self.directory.join(file_name(number)))?)
     }
 
     /// The value that `reference` stands for.

@@ -111,7 +111,7 @@ fn damage_names_the_file_and_the_offset() {
 }
 
 #[test]
-fn a_sync_brings_bytes_and_names_and_costs_nothing_the_second_time() {
+fn names_are_durable_at_once_and_bytes_by_a_sync_which_costs_nothing_the_second_time() {
     let env = directory();
     let store = store(&env, 100);
     let number = Cell::new(1);
@@ -120,6 +120,9 @@ fn a_sync_brings_bytes_and_names_and_costs_nothing_the_second_time() {
     let references = values.each_ref().map(|value| store.append(value, &next).expect("no fault is set").reference);
     let lost = env.crash(&CrashMode::LoseAll, 0);
     assert!(references.iter().all(|reference| read_anew(&lost, reference).is_err()));
+    let reopened = self::store(&lost, 100);
+    assert!(references.iter().all(|reference| !reopened.is_missing(reference.file).expect("no fault is set")));
+    assert!(reopened.is_missing(number.get()).expect("no fault is set"));
     store.sync().expect("no fault is set");
     let calls = env.mutations();
     store.sync().expect("nothing to do");
@@ -138,6 +141,18 @@ fn a_failed_sync_is_never_repeated() {
     env.fail_sync(0, SyncFailure::DropPending);
     assert!(matches!(store.sync(), Err(Error::Io { .. })));
     assert!(matches!(store.sync(), Err(Error::ReadOnly { .. })));
+}
+
+/// Whatever would refer to it could be durable before its name.
+#[test]
+fn a_file_whose_name_cannot_be_made_durable_takes_no_value() {
+    let env = directory();
+    let store = store(&env, 1000);
+    env.fail_sync_dir(0, SyncFailure::DropPending);
+    assert!(matches!(store.append(b"value", &|| 1), Err(Error::Io { .. })));
+    assert!(store.is_empty() && store.is_missing(1).expect("no fault is set"));
+    let reference = store.append(b"value", &|| 2).expect("no fault is set").reference;
+    assert_eq!((reference.file, store.read(&reference).expect("intact")), (2, b"value".to_vec()));
 }
 
 #[test]
@@ -168,6 +183,8 @@ fn a_file_is_held_by_what_was_appended_and_by_a_job() {
     let mut job = BlobWriter::new(&store, true);
     let reference = job.append(b"other", &|| 2).expect("no fault is set");
     job.sync().expect("no fault is set");
+    // As the output of a job does with its tables.
+    env.sync_dir(Path::new("/db")).expect("no fault is set");
     assert_eq!(store.unheld(), [1]);
     drop(job);
     assert_eq!(store.unheld(), [1], "the next job may append to it");
@@ -191,6 +208,7 @@ fn a_job_compresses_what_shrinks_and_reads_give_it_back() {
     let references: Vec<BlobReference> =
         values.iter().map(|v| job.append(v, &next).expect("no fault is set")).collect();
     job.sync().expect("no fault is set");
+    env.sync_dir(Path::new("/db")).expect("no fault is set");
     let compressed: Vec<bool> = references.iter().map(|reference| reference.compressed).collect();
     assert_eq!(compressed, [true, false, false, false, true]);
     assert_eq!(number.get(), 2, "ten thousand bytes of values in one file of less");

@@ -73,7 +73,8 @@ impl<'a> BlobWriter<'a> {
         self.written_bytes
     }
 
-    /// Makes everything durable, the names too; nothing more is appended.
+    /// Makes everything durable but the names of new files, which the sync for the tables that
+    /// refer to them brings; nothing more is appended.
     ///
     /// # Errors
     /// `Io`; the job is to be given up then.
@@ -82,7 +83,6 @@ impl<'a> BlobWriter<'a> {
             file.sync()?;
         }
         let Some(last) = self.files.last() else { return Ok(()) };
-        self.store.sync_names()?;
         // Not after a failure: what a later sync of the same file would tell is unknown then.
         if self.one_by_one {
             self.store.leave_job_file(last);

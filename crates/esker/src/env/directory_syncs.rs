@@ -4,7 +4,7 @@
 //! blob files and log segments, by callers and in the background. A sync that fails may have given
 //! up any of these names, and tells one caller; the next sync succeeds without them. So for an open
 //! handle it fails as well, and what would rely on it: a flush, a load, another segment of the log,
-//! a sync of writes with large values that are in a new file. The handle takes no more writes
+//! a large value that begins a new file. The handle takes no more writes
 //! (`ErrorState::note_failure`). The next open relies on none of these names: what the log holds is
 //! written to new tables, large values included.
 //!

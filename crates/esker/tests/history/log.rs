@@ -258,8 +258,8 @@ fn the_name_of_a_log_file_that_was_found_is_not_relied_upon() {
     assert!(failed > 50 && found > 50, "{failed} failed, {found} files that were found are gone");
 }
 
-/// A database whose first large value is in the log, not synced, in a blob file whose name is not
-/// durable yet.
+/// A database whose first large value is in the log, not synced. (The name of its blob file was not
+/// durable then when these tests were written; it is now.)
 fn with_a_new_blob_file() -> (MemEnv, Db) {
     let mem = MemEnv::default();
     let options = simulated(mem.clone()).wal_segment_bytes(4096).min_blob_size(100);

@@ -81,9 +81,13 @@ pub fn sweep_blobs(inner: &Inner) {
         return;
     }
     // A second look, under the writer lock: a merge may have copied a reference from a table that
-    // was removed meanwhile (`merge_expiry.rs`).
+    // was removed meanwhile (`merge_expiry.rs`). And a write may have failed or panicked that the
+    // log has and no memtable: then the next open needs its values.
     let used = {
         let _writer = inner.writer.lock();
+        if inner.error_state.check().is_err() {
+            return;
+        }
         blobs_in_use(inner)
     };
     // A sync of the log makes durable what its records refer to, but not in a forgotten file.

@@ -75,11 +75,8 @@ pub fn make_durable(
     referred_to: &BTreeSet<u64>,
 ) -> Result<()> {
     for &number in referred_to {
-        let path = directory.join(file_name(number));
-        // Before a record whose value is not there the log has ended.
-        if options.env.exists(&path)? {
-            options.env.open_log(&path, None, false)?.sync()?;
-        }
+        // They were all read just now.
+        options.env.open_log(&directory.join(file_name(number)), None, false)?.sync()?;
     }
     let segment = log.position().segment;
     if log.shared().end_of_replayed() > Position::from(state.log_synced) {

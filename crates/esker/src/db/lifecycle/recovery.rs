@@ -221,8 +221,10 @@ pub fn decode<'a>(record: &Record<'a>) -> Result<Vec<AnyOperation<'a>>> {
 /// not read again.
 ///
 /// # Errors
-/// `Corruption` if the record says what no engine writes: that is no end of a log that a crash cut
-/// short, where a value is missing.
+/// `Corruption` if the record says what no engine writes, or its blob file is not there at all:
+/// that is no end of a log that a crash cut short. The name of a file is durable before a record
+/// refers to it, and the file goes once the manifest says that the record is in tables: so the
+/// manifest says less than it did.
 pub fn missing_value(
     recovering: &BTreeMap<u64, Recovering>,
     record: &Record<'_>,
@@ -249,7 +251,9 @@ pub fn missing_value(
         let end = reference.end().unwrap_or(u64::MAX);
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
             Ok(_) => {}
-            Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
+            Err(error @ Error::Corruption { .. }) => {
+                return if blobs.is_missing(reference.file)? { Err(error) } else { Ok(Some(error)) };
+            }
             Err(error) => return Err(error),
         }
     }

@@ -394,6 +394,12 @@ impl log::Visitor for Records<'_, '_> {
             let is_new = self.checked.insert(reference);
             if is_new.map_err(|what| Error::corruption(record.path, record.offset, what))? {
                 self.walk.large_value(&reference, &mut places);
+                // That is no end of a log: see `lifecycle/recovery.rs`.
+                if let Entry::Occupied(error) = places.blobs.entry(reference.file)
+                    && self.walk.blobs.is_missing(reference.file)?
+                {
+                    return Err(error.remove());
+                }
             }
         }
         Ok(log::Checked { last, missing: places.blobs.into_values().chain(places.damage).collect() })

@@ -25,7 +25,8 @@ pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
 pub fn put_blob(inner: &Inner, value: &[u8]) -> Result<Appended> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
-    let appended = inner.blobs.append(value, &|| inner.next_file_number())?;
+    let appended = inner.blobs.append(value, &|| inner.next_file_number());
+    let appended = appended.map_err(|error| inner.error_state.note_failure(error))?;
     let written = appended.written_before + value.len() as u64;
     if written / WAKE_BYTES != appended.written_before / WAKE_BYTES && !inner.inline_jobs() {
         // Neither log nor memtable grow by much: nothing else would tell it that there is something

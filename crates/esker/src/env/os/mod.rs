@@ -139,6 +139,10 @@ impl Env for OsEnv {
         // A file of that name belongs to another program: numbers are never reused.
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = system::Positioned::new(opened.map_err(|e| Error::io("create", path, e))?);
+        if let Err(e) = file.sync_name() {
+            let _ = fs::remove_file(path);
+            return Err(Error::io("sync", path, e));
+        }
         Ok(Arc::new(OsGrowingFile { path: path.to_path_buf(), file, failed: AtomicBool::new(false) }))
     }
 

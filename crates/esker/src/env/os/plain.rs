@@ -35,6 +35,12 @@ impl Positioned {
         sync_data(&self.file.lock())
     }
 
+    /// Makes the name of a new file durable, as far as the system does: a sync of its directory
+    /// does nothing here.
+    pub(super) fn sync_name(&self) -> io::Result<()> {
+        self.file.lock().sync_all()
+    }
+
     /// Of no use here: nothing is mapped.
     pub(super) fn confirm_sync(&self) -> io::Result<()> {
         Ok(())
@@ -61,7 +67,8 @@ pub(super) fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Directories cannot be synced here; their names are as durable as the system makes them.
+/// Directories cannot be synced here; their names are as durable as the system makes them. A sync
+/// of a file brings its own.
 pub(super) fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -22,6 +22,11 @@ impl Positioned {
         self.file.read_at(buffer, offset)
     }
 
+    /// Of no use here: a sync of the directory makes the name durable.
+    pub(super) fn sync_name(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     pub(super) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }

@@ -175,7 +175,8 @@ fn values_are_there(
             continue;
         }
         let Some(reference) = BlobReference::decode(operation.value) else { return Ok(false) };
-        // As a recovery does: the log ends before a value that is not there as it was written.
+        // As a recovery does, the log ends before a value that is not there as it was written. A
+        // file that is missing the writer has removed: its manifest tells more.
         let opened = inner.blobs.open_file(reference.file, reference.end().unwrap_or(u64::MAX));
         match opened.and_then(|file| file.read(&reference)) {
             Ok(_) => {}

@@ -18,6 +18,7 @@
 //! durable.
 
 mod lost_settings;
+mod removed_values;
 mod report;
 pub mod survey;
 mod tables;
@@ -45,6 +46,7 @@ use crate::version::salvage::Missing;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
 use crate::wal::segment::{Position, SegmentMaker, file_number as segment_number};
 use crate::wal::writer::{Inherited, LogWriter};
+use removed_values::RemovedValues;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -100,9 +102,9 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         work.note_file(name, format!("{at}{what}"), Some(0));
     }
     if !is_whole {
-        work.aside.extend(manifests);
+        work.aside.extend(manifests.iter().cloned());
     }
-    work.repair(&tables, missing.unwrap_or(Missing::Any))?;
+    work.repair(&tables, missing.unwrap_or(Missing::Any), manifests)?;
     remover::remove_repair_mark(env, directory)?;
     work.report.lost_directory = remover::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
@@ -140,22 +142,30 @@ fn unused_values(
 }
 
 impl Work<'_> {
-    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing, manifests: Vec<String>) -> Result<()> {
         let maker =
             SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
-        let mut in_log = BTreeSet::new();
+        let (mut in_log, mut removed) = (BTreeSet::new(), RemovedValues::default());
         let floor = self.state.log_floor;
         let log = salvage(&maker, floor, self.vouched(), &mut |record| {
             let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
             let operations = operations.map_err(|error| error.at(record.path, record.offset))?;
             in_log.extend(operations.iter().map(AnyOperation::keyspace));
+            removed.look(&self.state, &self.tables.blobs, record.sequence, &operations)?;
             Ok((record.sequence + operations.len() as u64).saturating_sub(1))
         })?;
         let named: BTreeSet<u64> =
             self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
         let nothing_missing = named.is_subset(on_disk);
-        let missing = if nothing_missing && !log.beginning_lost { missing } else { Missing::Any };
         let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+        let missing = match missing {
+            _ if !nothing_missing || log.beginning_lost => Missing::Any,
+            Missing::Nothing if removed.are_in(&self.tables, &numbers)? => {
+                self.disbelieve(manifests);
+                Missing::Any
+            }
+            missing => missing,
+        };
         match missing {
             // What the manifest does not name is left over from a job that was cut short, or the
             // removal of which was.
@@ -172,6 +182,16 @@ impl Work<'_> {
             self.repair_keyspace(id, on_disk, unnamed.remove(&id).unwrap_or_default())?;
         }
         self.finish(&maker, floor)
+    }
+
+    /// Keeps a manifest that looks whole, and has lost edits.
+    fn disbelieve(&mut self, manifests: Vec<String>) {
+        let what = "edits are missing at its end: the log refers to large values that were removed since, and tables \
+                    that it does not name have what became of them";
+        if let Some(in_force) = manifests.first() {
+            self.note_file(in_force, what.into(), Some(0));
+        }
+        self.aside.extend(manifests);
     }
 
     /// A report about something that is not a table. `entries_lost`: as in [`RepairedFile`].
@@ -354,7 +374,7 @@ impl Work<'_> {
             self.aside.extend(names);
             self.warn_of_values(
                 "the manifest did not name all tables: tables that had been merged into others may be among them, so that deleted \
-                 keys show again and merge operands count twice",
+                 keys and overwritten values show again and merge operands count twice",
             );
         }
         let places = tables.iter().map(|(run, table)| {
