@@ -168,7 +168,8 @@ impl<'a> Output<'a> {
     ///
     /// In this order because the last table records how far the keyspace is in tables: where no
     /// manifest is left, a repair relies on that. A table that says so after a power loss has all
-    /// of its entries, all tables and large values beside it, and their names.
+    /// of its entries, all tables and large values beside it, and their names. What the entries
+    /// refer to in files of others is durable before the job begins.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {
         if self.current.is_none() && !self.tombstones.is_empty() {
             self.start_table()?;

@@ -107,7 +107,7 @@ struct Bounds {
 
 /// The last segments of the chain, by their places in it, that say that all before them was synced:
 /// in a record, and in the link, which says so of all before the segment that it leads to. Segments
-/// that have been read are none of them.
+/// already read do not count.
 struct Vouching {
     by_record: Option<usize>,
     by_link: Option<usize>,

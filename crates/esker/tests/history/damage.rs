@@ -232,6 +232,39 @@ fn a_large_value_that_was_removed_is_no_end_of_the_log_for_a_manifest_without_ed
     assert!(noticed > 50, "{noticed} were noticed");
 }
 
+/// The flush of the keyspace that had it leaves no table. That of another one does, and is not left
+/// out for that; what comes behind the place is lost, and the report says so.
+#[test]
+fn a_large_value_that_is_in_no_table_costs_no_table_of_another_keyspace() {
+    let env = MemEnv::new();
+    let options = options(&env).min_blob_size(100);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    a.put("x", vec![1; 1000]).unwrap();
+    a.delete("x").unwrap();
+    b.put_with("in a table", "1", &synced()).unwrap();
+    db.compact().unwrap();
+    b.put_with("in the log", "2", &synced()).unwrap();
+    let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
+    let bytes = env.file_bytes(path).unwrap();
+    let mut repaired = 0;
+    for length in 0..=bytes.len() {
+        let damaged = env.kill();
+        damaged.set_file_bytes(path, bytes[..length].to_vec());
+        let options = options.clone().env(Arc::new(damaged));
+        let mut is_told = false;
+        let db = Db::open(DIRECTORY, options.clone()).unwrap_or_else(|_| {
+            let report = Db::repair(DIRECTORY, options.clone()).unwrap();
+            is_told = report.files.iter().any(|file| file.entries_lost.is_none());
+            repaired += 1;
+            Db::open(DIRECTORY, options).unwrap()
+        });
+        let found = ["in a table", "in the log"].map(|key| keyspace(&db, "b").get(key).unwrap().is_some());
+        assert!(found[0] && (found[1] || is_told), "{length}: {found:?}");
+    }
+    assert!(repaired > 50, "{repaired} repairs");
+}
+
 /// A power loss has taken the log and the record that vouches for the last edit, and then that edit
 /// rots: nothing tells it from one that was never made. The database opens without what it
 /// announced, and keeps the table.

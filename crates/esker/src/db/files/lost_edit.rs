@@ -24,6 +24,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Why edits may be missing at the end of the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It is torn.
+    Torn,
+    /// It ends behind a record, and so may any that has lost edits. The log was replayed up to this
+    /// sequence number.
+    Unseen(Sequence),
+    /// It ends behind a record, and the log tells that edits are missing.
+    Told,
+}
+
 /// Gives the tables that a lost edit may have announced, and the blob files with their large
 /// values, a second name in the directory `lost`, durably.
 ///
@@ -31,22 +43,21 @@ use std::sync::Arc;
 /// no edit names it. One that has an end and cannot be read, as it is damaged too or of a newer
 /// version, may have been announced, with any blob file that is not among `used`.
 ///
-/// Where it is not torn, `replayed` is the last sequence number after the log was replayed. Then a
-/// table that is damaged is none: an ordinary death may have left it so. One that could not be read
-/// at all is kept if that goes without reading it.
+/// Where it is not torn, a table that is damaged is none: an ordinary death may have left it so.
+/// One that could not be read at all is kept if that goes without reading it.
 ///
 /// # Errors
 /// `Io`.
 pub fn keep_tables(
     directory: &Path,
     options: &Options,
-    (state, replayed): (&ManifestState, Option<Sequence>),
+    (state, lost): (&ManifestState, Lost),
     cache: &Arc<BlockCache>,
     used: &BTreeSet<u64>,
 ) -> Result<()> {
     let env = &*options.env;
     let named: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
-    let is_torn = replayed.is_none();
+    let is_torn = lost == Lost::Torn;
     let (mut kept, mut unread) = (BTreeSet::new(), BTreeSet::new());
     // Not the tables, which may be many, and each an open file.
     let mut intact: BTreeMap<u64, TableSummary> = BTreeMap::new();
@@ -65,7 +76,7 @@ pub fn keep_tables(
         let is_unused = |name: &&String| blob_number(name).is_some_and(|number| !used.contains(&number));
         kept.extend(names.iter().filter(is_unused).cloned());
     }
-    for number in with_newer_writes(state, replayed, intact.iter().map(|(number, summary)| (*number, summary))) {
+    for number in with_newer_writes(state, lost, intact.iter().map(|(number, summary)| (*number, summary))) {
         kept.insert(table(number));
         kept.extend(intact[&number].blobs.keys().map(|blob| blob_name(*blob)));
     }
@@ -105,14 +116,15 @@ struct LostFlush<'a> {
     begins: &'a [u8],
 }
 
-/// Those of the tables, by ascending number, that may be of an edit that the manifest has lost: one
-/// that brings writes. `replayed`: as for [`keep_tables`].
+/// Those of the tables, by ascending number, that may be of edits that the manifest has lost: those
+/// that bring writes.
 pub fn with_newer_writes<'a>(
     state: &ManifestState,
-    replayed: Option<Sequence>,
+    lost: Lost,
     tables: impl DoubleEndedIterator<Item = (u64, &'a TableSummary)>,
 ) -> BTreeSet<u64> {
-    let (mut newer, is_torn) = (BTreeSet::new(), replayed.is_none());
+    let (mut newer, is_torn) = (BTreeSet::new(), lost == Lost::Torn);
+    let replayed = if let Lost::Unseen(replayed) = lost { replayed } else { 0 };
     let mut flushes: BTreeMap<u64, LostFlush<'_>> = BTreeMap::new();
     for (number, summary) in tables.rev() {
         let Some(label) = &summary.keyspace else {
@@ -124,16 +136,17 @@ pub fn with_newer_writes<'a>(
             continue;
         }
         let keyspace = state.keyspaces.get(&label.id);
-        let known = keyspace.map_or(0, |keyspace| keyspace.flushed).max(replayed.unwrap_or(0));
+        let known = keyspace.map_or(0, |keyspace| keyspace.flushed).max(replayed);
         // How far a flush reached, only the last of its tables says. The others show it by their
         // sequence numbers, but those of the first flush, which writes the last run, have none:
-        // they come before the last one in number and in keys. A keyspace that has tables flushes
+        // they come before the last one in number and in keys. If there were other flushes behind
+        // it, that one may have been merged into a later table. A keyspace that has tables flushes
         // to other runs; what is unnamed and without numbers there, a compaction has written.
         let (is_last, flush) = (label.flushed > known, flushes.get(&label.id));
         let is_first_flush = keyspace.is_none_or(|keyspace| keyspace.tables.is_empty());
         let is_earlier = is_first_flush
             && summary.largest_sequence == 0
-            && flush.is_some_and(|flush| summary.is_before(flush.begins));
+            && flush.is_some_and(|flush| !matches!(lost, Lost::Unseen(_)) || summary.is_before(flush.begins));
         // The numbers of an ingest, whose tables say nothing else, are far above those of the log.
         let is_of = |flush: &LostFlush<'_>| summary.largest_sequence <= flush.reached;
         let has_newer = summary.largest_sequence > known && (is_torn || flush.is_some_and(is_of));
@@ -168,7 +181,7 @@ mod tests {
     type Written<'a> = (u64, &'a str, &'a str, Sequence, Sequence);
 
     /// The numbers of those that may be of a lost edit.
-    fn newer_than(replayed: Option<Sequence>, known: &ManifestState, tables: &[Written]) -> Vec<u64> {
+    fn newer_than(lost: Lost, known: &ManifestState, tables: &[Written]) -> Vec<u64> {
         let label = state(&[]).keyspaces[&1].label(1);
         let summary = |&(number, first, last, flushed, largest_sequence): &Written| {
             let keyspace = Some(TableKeyspace { flushed, ..label.clone() });
@@ -177,12 +190,12 @@ mod tests {
         };
         let summaries: Vec<(u64, TableSummary)> = tables.iter().map(summary).collect();
         let summaries = summaries.iter().map(|(number, summary)| (*number, summary));
-        with_newer_writes(known, replayed, summaries).into_iter().collect()
+        with_newer_writes(known, lost, summaries).into_iter().collect()
     }
 
     /// As above, where the manifest is torn.
     fn newer(known: &ManifestState, tables: &[Written]) -> Vec<u64> {
-        newer_than(None, known, tables)
+        newer_than(Lost::Torn, known, tables)
     }
 
     #[test]
@@ -195,8 +208,23 @@ mod tests {
         assert_eq!(newer(&state, &with_load), [5, 6, 7, 9]);
         // Without its last table it says nothing, and the log has all of it.
         assert_eq!(newer(&state, &flush[..2]), [] as [u64; 0]);
-        // What is not before it in keys is not of it.
-        assert_eq!(newer(&state, &[(5, "a", "h", KNOWN, 0), flush[2]]), [9]);
+        // What is not before it in keys is not of it, but may be of one before it.
+        let overlapping = [(5, "a", "h", KNOWN, 0), flush[2]];
+        assert_eq!(newer_than(Lost::Unseen(KNOWN), &state, &overlapping), [9]);
+        assert_eq!(newer(&state, &overlapping), [5, 9]);
+    }
+
+    /// The last table of the first flush was merged into that of the second.
+    #[test]
+    fn of_several_flushes_all_tables_are_found() {
+        let flushes = [(5, "a", "m", KNOWN, 0), (7, "a", "b", 20, 20), (8, "n", "z", 20, 0)];
+        assert_eq!(newer_than(Lost::Told, &state(&[]), &flushes), [5, 7, 8]);
+        // A load that was not reported as done is none of them.
+        let with_load = [flushes[0], (6, "a", "b", KNOWN, 1 << 25), flushes[1], flushes[2]];
+        assert_eq!(newer_than(Lost::Told, &state(&[]), &with_load), [5, 7, 8]);
+        // Nor is what was read when it had been merged.
+        let held = [(2, "a", "z", KNOWN - 1, KNOWN - 1), flushes[1]];
+        assert_eq!(newer_than(Lost::Told, &state(&[3]), &held), [7]);
     }
 
     #[test]
@@ -210,10 +238,10 @@ mod tests {
     fn what_the_log_has_is_not_newer() {
         let first = state(&[]);
         let flush = [(5, "a", "c", KNOWN, 0), (6, "d", "f", 15, 0)];
-        assert_eq!(newer_than(Some(14), &first, &flush), [5, 6]);
-        assert_eq!(newer_than(Some(15), &first, &flush), [] as [u64; 0]);
+        assert_eq!(newer_than(Lost::Unseen(14), &first, &flush), [5, 6]);
+        assert_eq!(newer_than(Lost::Unseen(15), &first, &flush), [] as [u64; 0]);
         let later = [(5, "a", "c", KNOWN, 13), (6, "d", "f", 15, 15), (8, "a", "f", KNOWN, 15)];
-        assert_eq!(newer_than(Some(12), &state(&[3]), &later), [5, 6]);
+        assert_eq!(newer_than(Lost::Unseen(12), &state(&[3]), &later), [5, 6]);
     }
 
     /// Such tables an interrupted process leaves: of a load, or of a flush that had not come to its
@@ -221,7 +249,7 @@ mod tests {
     #[test]
     fn without_the_last_table_of_a_flush_a_manifest_that_is_whole_has_lost_nothing() {
         let tables = [(5, "a", "c", KNOWN, 13), (6, "d", "z", KNOWN, 1 << 25)];
-        assert_eq!(newer_than(Some(12), &state(&[3]), &tables), [] as [u64; 0]);
+        assert_eq!(newer_than(Lost::Unseen(12), &state(&[3]), &tables), [] as [u64; 0]);
         assert_eq!(newer(&state(&[3]), &tables), [5, 6]);
     }
 
@@ -231,7 +259,7 @@ mod tests {
         let unknown = ManifestState { keyspaces: BTreeMap::new(), next_keyspace: 1, ..state(&[]) };
         assert_eq!(newer(&unknown, &flush), [5, 6]);
         assert_eq!(newer(&unknown, &flush[..1]), [5]);
-        assert_eq!(newer_than(Some(14), &unknown, &flush), [5, 6]);
+        assert_eq!(newer_than(Lost::Unseen(14), &unknown, &flush), [5, 6]);
         let dropped = ManifestState { next_keyspace: 2, ..unknown };
         assert_eq!(newer(&dropped, &flush), [] as [u64; 0]);
     }

@@ -22,7 +22,8 @@ use crate::base::{callback, sync};
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
 use crate::db::background::forget_changes;
-use crate::db::files::{lost_edit, remover};
+use crate::db::files::lost_edit::{self, Lost};
+use crate::db::files::remover;
 use crate::db::lifecycle::directory::{
     blob_store, create_directory, first_free_number, refuse_foreign_directory, refuse_missing_current,
     refuse_unfinished_checkpoint, segment_maker,
@@ -108,8 +109,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         0 => beside_interrupted_creation(directory, &options)?,
         _ => replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?,
     };
-    let replayed = (!is_torn).then_some(state.last_sequence);
-    let keep = || lost_edit::keep_tables(directory, &options, (&state, replayed), &cache, &blobs_in_use(&recovering));
+    let lost = if is_torn { Lost::Torn } else { Lost::Unseen(state.last_sequence) };
+    let keep = || lost_edit::keep_tables(directory, &options, (&state, lost), &cache, &blobs_in_use(&recovering));
     match keep() {
         Err(error) if error.is_disk_full() && maker.reserve().spend() => {
             keep().inspect_err(|_| maker.reserve().hold())?;

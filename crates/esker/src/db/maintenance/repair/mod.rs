@@ -30,7 +30,7 @@ use crate::base::blob_reference::DistinctValues;
 use crate::base::comparator::BYTEWISE;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
-use crate::db::files::lost_edit;
+use crate::db::files::lost_edit::{self, Lost};
 use crate::db::files::{remover, repair_mark};
 use crate::db::lifecycle::other_engine::refuse_other_engine;
 use crate::db::lifecycle::{directory, recovery, recovery_flush};
@@ -71,7 +71,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if first_damage(directory, options)?.is_none() {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
-    let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
+    let Survey { state, missing, is_whole, damaged, tables, manifests, read_from } = survey(directory, options)?;
     // Before anything is written.
     for record in state.keyspaces.values() {
         options.key_order(&record.name, &record.comparator)?;
@@ -102,9 +102,9 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         work.note_file(name, format!("{at}{what}"), Some(0));
     }
     if !is_whole {
-        work.aside.extend(manifests.iter().cloned());
+        work.aside.extend(manifests);
     }
-    work.repair(&tables, missing.unwrap_or(Missing::Any), manifests)?;
+    work.repair(&tables, missing.unwrap_or(Missing::Any), read_from)?;
     remover::remove_repair_mark(env, directory)?;
     work.report.lost_directory = remover::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
@@ -142,7 +142,7 @@ fn unused_values(
 }
 
 impl Work<'_> {
-    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing, manifests: Vec<String>) -> Result<()> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing, in_force: Option<String>) -> Result<()> {
         let maker =
             SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
         let (mut in_log, mut removed) = (BTreeSet::new(), RemovedValues::default());
@@ -160,20 +160,24 @@ impl Work<'_> {
         let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
         let missing = match missing {
             _ if !nothing_missing || log.beginning_lost => Missing::Any,
-            Missing::Nothing if removed.are_in(&self.tables, &numbers)? => {
-                self.disbelieve(manifests);
-                Missing::Any
-            }
             missing => missing,
         };
         match missing {
+            // Values go when the manifest says that their records are in tables: one that says less
+            // has lost edits, although it may look whole.
+            Missing::Nothing if removed.found => {
+                numbers = self.with_newer_writes(numbers, Lost::Told)?;
+                if !numbers.is_empty() {
+                    self.disbelieve(in_force);
+                }
+            }
             // What the manifest does not name is left over from a job that was cut short, or the
             // removal of which was.
             Missing::Nothing => {
                 let left_over = std::mem::take(&mut numbers).into_iter().map(crate::version::file_name::table);
                 self.aside.extend(left_over.filter(|_| !self.manifest_is_whole));
             }
-            Missing::Last => numbers = self.with_newer_writes(numbers)?,
+            Missing::Last => numbers = self.with_newer_writes(numbers, Lost::Torn)?,
             Missing::Any => {}
         }
         let mut unnamed = self.assign(&numbers, &in_log)?;
@@ -185,13 +189,13 @@ impl Work<'_> {
     }
 
     /// Keeps a manifest that looks whole, and has lost edits.
-    fn disbelieve(&mut self, manifests: Vec<String>) {
-        let what = "edits are missing at its end: the log refers to large values that were removed since, and tables \
-                    that it does not name have what became of them";
-        if let Some(in_force) = manifests.first() {
-            self.note_file(in_force, what.into(), Some(0));
+    fn disbelieve(&mut self, manifest: Option<String>) {
+        let what = "edits are missing at its end: the log refers to large values whose files are gone, and there are \
+                    tables of later flushes";
+        if let Some(name) = manifest {
+            self.note_file(&name, what.into(), Some(0));
+            self.aside.insert(name);
         }
-        self.aside.extend(manifests);
     }
 
     /// A report about something that is not a table. `entries_lost`: as in [`RepairedFile`].
@@ -228,19 +232,21 @@ impl Work<'_> {
         }
     }
 
-    /// Those of the tables that the last edit may have brought: what a flush or a load brings shows
-    /// by its newer writes. The others are left out: by the manifest they are not in use.
-    fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
+    /// Those of the tables that lost edits may have brought: what a flush or a load brings shows by
+    /// its newer writes. The others are left out: by the manifest they are not in use.
+    fn with_newer_writes(&mut self, numbers: Vec<u64>, lost: Lost) -> Result<Vec<u64>> {
         let (mut tables, mut unknown) = (BTreeMap::new(), BTreeSet::new());
         for &number in &numbers {
             match self.tables.inspect_unnamed(number)? {
                 Found::Intact(table) | Found::Damaged(table, _) => _ = tables.insert(number, table),
                 // If it was in use, something else is damaged besides the end of the manifest.
-                Found::Unindexed(..) => _ = unknown.insert(number),
+                // Where that is whole, it was being written.
+                Found::Unindexed(..) if lost == Lost::Torn => _ = unknown.insert(number),
+                Found::Unindexed(..) => {}
             }
         }
         let summaries = tables.iter().map(|(number, table)| (*number, table.summary()));
-        let newer = lost_edit::with_newer_writes(&self.state, None, summaries);
+        let newer = lost_edit::with_newer_writes(&self.state, lost, summaries);
         let (newer, others): (Vec<u64>, Vec<u64>) =
             numbers.into_iter().partition(|number| newer.contains(number) || unknown.contains(number));
         self.aside.extend(others.into_iter().map(crate::version::file_name::table));

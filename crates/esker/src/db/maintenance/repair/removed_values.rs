@@ -1,25 +1,23 @@
 //! Large values that the log refers to, and that the engine has removed since.
 //!
-//! It does so when the manifest says that the record is in tables. Where the manifest says less and
-//! a table says it, the manifest has lost edits, although it may look whole.
+//! It does so when the manifest says that the record is in tables, or the keyspace is dropped.
+//! Where the manifest says less, it has lost edits, although it may look whole; or somebody else
+//! has removed the file.
 
-use super::tables::Tables;
 use crate::base::batch::AnyOperation;
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Kind, Sequence};
 use crate::blob::BlobStore;
 use crate::error::Result;
 use crate::version::edit::ManifestState;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::BTreeSet;
 
 /// See the module's comment.
 #[derive(Debug, Default)]
 pub struct RemovedValues {
-    /// The first one of each keyspace.
-    first: BTreeMap<u64, Sequence>,
-    /// Files that were looked for, and whether they are missing.
-    files: BTreeMap<u64, bool>,
+    /// Whether there are any.
+    pub found: bool,
+    looked_for: BTreeSet<u64>,
 }
 
 impl RemovedValues {
@@ -39,31 +37,10 @@ impl RemovedValues {
                 continue;
             }
             let Some(BlobReference { file, .. }) = BlobReference::decode(operation.value) else { continue };
-            let is_missing = match self.files.entry(file) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(blobs.is_missing(file)?),
-            };
-            if is_missing {
-                self.first.entry(operation.keyspace).or_insert(sequence);
+            if self.looked_for.insert(file) {
+                self.found |= blobs.is_missing(file)?;
             }
         }
         Ok(())
-    }
-
-    /// Whether one of these tables, which the manifest does not name, says that what the log has of
-    /// its keyspace is in tables up to such a value.
-    pub fn are_in(&self, tables: &Tables<'_>, numbers: &[u64]) -> Result<bool> {
-        if self.first.is_empty() {
-            return Ok(false);
-        }
-        for &number in numbers {
-            let found = tables.inspect_unnamed(number)?;
-            let has_one =
-                found.keyspace().is_some_and(|it| self.first.get(&it.id).is_some_and(|first| it.flushed >= *first));
-            if has_one {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

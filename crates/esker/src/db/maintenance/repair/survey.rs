@@ -51,8 +51,9 @@ pub struct Survey {
     pub damaged: Vec<(String, u64, String)>,
     /// The numbers of the table files.
     pub tables: BTreeSet<u64>,
-    /// The names of the manifests.
+    /// The names of the manifests, and of the one that the state is from.
     pub manifests: Vec<String>,
+    pub read_from: Option<String>,
 }
 
 /// Looks at the directory; not at what an unfinished repair has made.
@@ -92,6 +93,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         survey.is_whole = found.damaged.is_empty() && is_in_force;
         survey.missing = is_in_force.then_some(found.missing);
         survey.state = found.state;
+        survey.read_from = Some(manifest(number));
         break;
     }
     // A new manifest must not get the name of a missing one: it would be current before it is
