@@ -104,6 +104,9 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     let (_, file) = place.trim().strip_prefix("at ")?.split_once("crates/esker/src/")?;
     let file = file.split(':').next()?;
     let (_, function) = function.trim().split_once(": ")?;
+    // What an engine's function is generic for may be the engine's too, and tells more. What a
+    // script hands over tells nothing.
+    let function = if function.contains("esker_check::") { &without_generics(function) } else { function };
     let mut name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
     if name.ends_with('>') && !name.contains('<') {
         // The end of what a generic function is for.
@@ -117,6 +120,23 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     // Nor does what measures a call.
     let is_counted = is_counted && name != "timed";
     is_counted.then(|| (file.to_string(), name.to_string()))
+}
+
+/// A path without what stands in angle brackets: the types that a generic function is for, and those
+/// of an implementation.
+fn without_generics(function: &str) -> String {
+    let (mut depth, mut before, mut path) = (0u32, ' ', String::new());
+    for character in function.chars() {
+        match character {
+            '<' => depth += 1,
+            // Not of an arrow.
+            '>' if before != '-' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => path.push(character),
+            _ => {}
+        }
+        before = character;
+    }
+    path
 }
 
 fn site(what: &str, stack: &str) -> Site {
@@ -313,6 +333,19 @@ mod tests {
         let empty = [("handle/batch.rs", "commit_and_clear_if<u8>"), ("handle/transaction.rs", "commit_with")];
         assert_eq!(told(&empty), "sync_log for a batch that writes nothing");
         assert_eq!(told(&[("handle/maintenance.rs", "sync")]), "sync_log for a call of the interface");
+    }
+
+    /// Seen: a function of the test, which the engine's was generic for, in the place of the engine's.
+    #[test]
+    fn a_generic_function_is_told_by_its_own_name() {
+        let load = "write<&[u8], esker_check::session::{impl#0}::perform::{closure_env#3}, fn(&u8) -> bool>";
+        for of_an_implementation in ["", "<esker::db::Load<u8> as core::iter::Iterator>::"] {
+            let load = format!("{of_an_implementation}{load}");
+            assert_eq!(
+                by(&[("job/output.rs", "finish"), ("db/maintenance/ingest.rs", &load)]),
+                "db/maintenance/ingest.rs:write"
+            );
+        }
     }
 
     #[test]
