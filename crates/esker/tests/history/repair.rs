@@ -408,6 +408,38 @@ fn a_flush_that_is_cut_short_leaves_no_table_that_says_more_than_it_has() {
     }
 }
 
+/// The next process writes that `CURRENT` again. Without either of the syncs with which it does, a
+/// power loss takes what it has found: so both are needed.
+#[test]
+fn the_current_that_a_repair_could_not_sync_is_made_durable_by_the_next_process() {
+    let is_whole = |env: &MemEnv| contents(env).is_ok_and(|found| found.len() == 45);
+    for class in [None, Some(Class::Sync), Some(Class::SyncDir)] {
+        let (mut repeated, mut lost) = (0, 0);
+        for failing in 0.. {
+            let env = database("log and tables");
+            env.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
+            env.sync_dir(Path::new(DIRECTORY)).unwrap();
+            env.fail_sync_dir(failing, SyncFailure::DropPending);
+            if Db::repair(DIRECTORY, options(&env)).is_ok() {
+                break;
+            }
+            // Only a repair that has come so far leaves a `CURRENT`, and its mark.
+            let env = env.kill();
+            let has = |name: &str| env.files().contains(&Path::new(DIRECTORY).join(name));
+            if !(has("CURRENT") && has("REPAIR")) {
+                continue;
+            }
+            repeated += 1;
+            let faults = FaultEnv::new(Arc::new(env.clone()));
+            class.into_iter().for_each(|class| faults.add(Rule::new(class, 0, Action::Ignore)));
+            Db::repair(DIRECTORY, options(&env).env(Arc::new(faults.clone()))).unwrap();
+            assert_eq!(faults.fired(), u64::from(class.is_some()));
+            lost += usize::from(!is_whole(&env.crash(&CrashMode::LoseAll, 0)));
+        }
+        assert!(repeated > 0 && (lost > 0) == class.is_some(), "{class:?}: {lost} of {repeated}");
+    }
+}
+
 /// Found in a review. Trigger: large values that were not synced, a power loss behind the table of
 /// their flush and before its edit, and a manifest that is lost as well. Cost: a repaired database
 /// with keys whose values are damaged, where the log knows of none.
