@@ -122,8 +122,8 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     is_counted.then(|| (file.to_string(), name.to_string()))
 }
 
-/// A path without what stands in angle brackets: the types that a generic function is for, and those
-/// of an implementation.
+/// A path without what stands in angle brackets: the types that a generic function is for, and
+/// those of an implementation.
 fn without_generics(function: &str) -> String {
     let (mut depth, mut before, mut path) = (0u32, ' ', String::new());
     for character in function.chars() {
@@ -335,7 +335,8 @@ mod tests {
         assert_eq!(told(&[("handle/maintenance.rs", "sync")]), "sync_log for a call of the interface");
     }
 
-    /// Seen: a function of the test, which the engine's was generic for, in the place of the engine's.
+    /// Seen: a function of the test, which the engine's was generic for, in the place of the
+    /// engine's.
     #[test]
     fn a_generic_function_is_told_by_its_own_name() {
         let load = "write<&[u8], esker_check::session::{impl#0}::perform::{closure_env#3}, fn(&u8) -> bool>";
