@@ -490,7 +490,12 @@ impl Progress {
     /// Notes that the last commit returned success.
     pub fn acknowledge(&mut self, durability: Durability) {
         self.acknowledged = self.attempted();
-        self.vouched = self.vouched.max(self.synced);
+        // What may have written nothing, as a delete of an empty range, may have left no record.
+        let may_write_nothing = |write: &Write| write.change.is_range() || write.change == Change::Expire;
+        let leaves_a_record = |commit: &Commit| commit.logged && !commit.writes.iter().all(may_write_nothing);
+        if self.commits.last().is_some_and(leaves_a_record) {
+            self.vouched = self.vouched.max(self.synced);
+        }
         if durability == Durability::Sync {
             self.note_log_synced();
         }
