@@ -408,6 +408,18 @@ fn a_flush_that_is_cut_short_leaves_no_table_that_says_more_than_it_has() {
     }
 }
 
+/// What the next process finds where each sync of the directory in turn has failed in a repair, and
+/// given names up.
+fn left_by_failing_repairs() -> impl Iterator<Item = MemEnv> {
+    (0..).map_while(|failing| {
+        let env = database("log and tables");
+        env.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
+        env.sync_dir(Path::new(DIRECTORY)).unwrap();
+        env.fail_sync_dir(failing, SyncFailure::DropPending);
+        Db::repair(DIRECTORY, options(&env)).is_err().then(|| env.kill())
+    })
+}
+
 /// The next process writes that `CURRENT` again. Without either of the syncs with which it does, a
 /// power loss takes what it has found: so both are needed.
 #[test]
@@ -415,16 +427,8 @@ fn the_current_that_a_repair_could_not_sync_is_made_durable_by_the_next_process(
     let is_whole = |env: &MemEnv| contents(env).is_ok_and(|found| found.len() == 45);
     for class in [None, Some(Class::Sync), Some(Class::SyncDir)] {
         let (mut repeated, mut lost) = (0, 0);
-        for failing in 0.. {
-            let env = database("log and tables");
-            env.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
-            env.sync_dir(Path::new(DIRECTORY)).unwrap();
-            env.fail_sync_dir(failing, SyncFailure::DropPending);
-            if Db::repair(DIRECTORY, options(&env)).is_ok() {
-                break;
-            }
+        for env in left_by_failing_repairs() {
             // Only a repair that has come so far leaves a `CURRENT`, and its mark.
-            let env = env.kill();
             let has = |name: &str| env.files().contains(&Path::new(DIRECTORY).join(name));
             if !(has("CURRENT") && has("REPAIR")) {
                 continue;
@@ -474,16 +478,8 @@ fn a_flush_that_is_cut_short_leaves_no_table_that_says_more_than_the_blob_files_
 #[test]
 fn what_a_second_repair_calls_healthy_opens_after_a_power_loss() {
     let mut repeated = 0;
-    for failing in 0.. {
-        let env = database("log and tables");
-        env.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
-        env.sync_dir(Path::new(DIRECTORY)).unwrap();
-        env.fail_sync_dir(failing, SyncFailure::DropPending);
-        if Db::repair(DIRECTORY, options(&env)).is_ok() {
-            break;
-        }
+    for (failing, env) in left_by_failing_repairs().enumerate() {
         repeated += 1;
-        let env = env.kill();
         Db::repair(DIRECTORY, options(&env)).unwrap();
         let found = contents(&env.crash(&CrashMode::LoseAll, 0)).unwrap_or_else(|error| panic!("{failing}: {error}"));
         assert_eq!(found.len(), 45, "{failing}");
