@@ -158,10 +158,7 @@ impl Work<'_> {
             self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
         let nothing_missing = named.is_subset(on_disk);
         let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
-        let missing = match missing {
-            _ if !nothing_missing || log.beginning_lost => Missing::Any,
-            missing => missing,
-        };
+        let missing = if nothing_missing && !log.beginning_lost { missing } else { Missing::Any };
         match missing {
             // Values go when the manifest says that their records are in tables: one that says less
             // has lost edits, although it may look whole.
