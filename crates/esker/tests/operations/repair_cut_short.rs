@@ -369,6 +369,38 @@ fn the_mark_of_a_repair_that_is_done_does_not_come_back() {
     }
 }
 
+/// What a repair has made of a write that was never synced, and then lost, is all that there is
+/// besides an empty log. Once that repair is undone nothing is left to repair, and an open begins
+/// anew: seen to say `CURRENT` is missing but there is a table, whose name had come back.
+#[test]
+fn an_empty_table_that_comes_back_is_no_damage() {
+    let written = MemEnv::new();
+    let db = open(&written);
+    keyspace(&db, "names").put("key", "value").unwrap();
+    let written = written.kill();
+    drop(db);
+    written.remove(&Path::new(DIRECTORY).join("CURRENT")).unwrap();
+    written.sync_dir(Path::new(DIRECTORY)).unwrap();
+    let mut came_back = 0;
+    for calls in 0.. {
+        let env = written.kill();
+        env.crash_after(env.mutations() + calls);
+        let is_done = Db::repair(DIRECTORY, simulated(&env)).is_ok();
+        let undone = env.crash(&CrashMode::LoseAll, 0);
+        let is_undone = Db::repair(DIRECTORY, simulated(&undone)).is_ok_and(|report| report.healthy);
+        let after = undone.crash(&CrashMode::LoseAll, 0);
+        let empty = |(name, bytes): (String, Vec<u8>)| name.ends_with(".table") && bytes.is_empty();
+        came_back += u32::from(is_undone && files(&after).into_iter().any(empty));
+        if is_undone {
+            open(&after);
+        }
+        if is_done {
+            break;
+        }
+    }
+    assert!(came_back > 2, "{came_back} times");
+}
+
 /// The last table of a flush tells how much of the log is in tables, and is right about that beside
 /// the other ones only. A repair that has written the log to tables is cut short; the undo of it
 /// leaves some of their names; the next one goes no further than that; and power is lost.

@@ -82,11 +82,15 @@ pub fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()>
     let missing =
         |what: String| Err(Error::corruption(directory.join(CURRENT), 0, format!("the file is missing, but {what}")));
     for name in options.env.list(directory)? {
-        if table_number(&name).is_some() {
-            return missing(format!("there is a table, {name}"));
-        }
-        if blob_number(&name).is_some() {
-            return missing(format!("there is a blob file, {name}"));
+        let what = match (table_number(&name), blob_number(&name)) {
+            (Some(_), _) => "table",
+            (_, Some(_)) => "blob file",
+            _ => continue,
+        };
+        // Of a repair that was undone a power loss can bring names back, but no contents
+        // (`remover.rs`).
+        if options.env.open(&directory.join(&name))?.len() > 0 {
+            return missing(format!("there is a {what}, {name}"));
         }
     }
     // A log that was written to, or continues an earlier one, belongs to a database whose `CURRENT`
