@@ -89,7 +89,7 @@ pub fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()>
         };
         // Of a repair that was undone a power loss can bring names back, but no contents
         // (`remover.rs`).
-        if options.env.open(&directory.join(&name))?.len() > 0 {
+        if !options.env.open(&directory.join(&name))?.is_empty() {
             return missing(format!("there is a {what}, {name}"));
         }
     }
