@@ -29,7 +29,7 @@ use crate::wal::format::{
     HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, record_bytes, seal_record,
 };
 use crate::wal::reader::{Record, Visited, replay};
-use crate::wal::salvage::salvage as salvage_log;
+use crate::wal::salvage::{Known, salvage as salvage_log};
 use crate::wal::segment::{Position, SegmentMaker};
 use crate::wal::tail::{End as TailEnd, LogTail, Taken};
 use std::path::{Path, PathBuf};
@@ -262,7 +262,8 @@ fn read_log(bytes: &[u8]) -> usize {
         replayed.push(seen(&record));
         Ok(Visited::Last(last_of(record.sequence, record.payload)))
     });
-    let _ = salvage_log(&maker, floor, synced, &mut |record| Ok(last_of(record.sequence, record.payload)));
+    let known = Known { floor, vouched: synced, in_tables: floor };
+    let _ = salvage_log(&maker, known, &mut |record| Ok(last_of(record.sequence, record.payload)));
     // Where a follower would stand. None: the log is refused.
     let oldest = inherited.ok().and_then(|log| Some(log.retired.first()?.segment.number));
     let position = Position { segment: oldest.unwrap_or(floor), offset: 0 };

@@ -6,7 +6,7 @@ use super::reader::{
     FirstRecord, IDENTIFY_BYTES, LinkSearch, SegmentFile, SegmentReader, TRIED_NUMBERS, Visited, replay,
 };
 use super::replay_test::{FIRST, damage, forged, link, maker, path};
-use super::salvage::salvage;
+use super::salvage::{Known, salvage};
 use super::segment::Position;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
@@ -133,8 +133,8 @@ fn more_files_that_look_like_segments_than_an_accident_leaves_are_refused() {
             Ok(inherited) => assert!(!is_forged && inherited.free.len() as u64 == files, "{files} files"),
             Err(error) => assert!(is_forged && matches!(error, Error::Corruption { .. }), "{files} files: {error}"),
         }
-        let salvaged =
-            salvage(&maker, 1, Position::default(), &mut |record| Ok(record.sequence)).expect("no fault is set");
+        let salvaged = salvage(&maker, Known { floor: 1, ..Known::default() }, &mut |record| Ok(record.sequence))
+            .expect("no fault is set");
         assert_eq!((salvaged.newest, salvaged.problems.len()), (1, usize::from(is_forged)), "{files} files");
         assert_eq!(damage(&env, Position::default()).len(), usize::from(is_forged), "{files} files");
     }

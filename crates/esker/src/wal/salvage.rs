@@ -1,8 +1,9 @@
 //! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further,
-//! so that what is replayed has no hole but where the log had lost its beginning.
+//! so that what is replayed has no hole but where the log had lost its beginning, or tables have
+//! what is missing.
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
-use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, read_link};
+use super::reader::{FirstRecord, LinkSearch, Record, SegmentFile, SegmentReader, first_sequence, read_link};
 use super::segment::{Position, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -18,6 +19,19 @@ pub struct LogProblem {
     pub offset: u64,
     /// What is wrong.
     pub what: String,
+    /// Tables have what cannot be read there ([`Known::in_tables`]).
+    pub is_in_tables: bool,
+}
+
+/// What is known of a log from elsewhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known {
+    /// The segment that it begins with; 0 if that is not known.
+    pub floor: u64,
+    /// Up to this position the log is known to have been on the device.
+    pub vouched: Position,
+    /// The last write up to which tables have all.
+    pub in_tables: Sequence,
 }
 
 /// What was read of a damaged log.
@@ -38,16 +52,14 @@ pub struct SalvagedLog {
 type Segments = BTreeMap<u64, (SegmentFile, Link)>;
 
 /// Hands every batch that can be read, from segment `floor` on, to `visit`, which returns its last
-/// sequence number. A floor of 0 is one that is not known. `vouched`: up to this position the log
-/// is known to have been on the device.
+/// sequence number.
 ///
 /// # Errors
 /// `Unsupported` for a newer version; `Io`; what `visit` returns, but for `Corruption`, which ends
 /// the replay.
 pub fn salvage(
     maker: &SegmentMaker,
-    floor: u64,
-    vouched: Position,
+    Known { floor, vouched, in_tables }: Known,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
 ) -> Result<SalvagedLog> {
     let mut log = SalvagedLog::default();
@@ -68,10 +80,10 @@ pub fn salvage(
     let (mut chain, given_up) = chain(&segments, floor, newest, maker, &mut log);
     let end_synced = leave_out_empty_tail(&mut chain, &segments, vouched.segment)?;
     let mut last_sequence = 0;
-    let mut whole = true;
+    let mut is_cut = false;
     for (at, number) in chain.iter().enumerate() {
         let Some((found, _)) = segments.get(number) else { continue };
-        if !whole {
+        if is_cut {
             log.problem(found.path.clone(), 0, "not replayed: the log before it has a hole".into());
             continue;
         }
@@ -79,7 +91,20 @@ pub fn salvage(
         let of_manifest = if *number == vouched.segment { vouched.offset } else { 0 };
         let of_link = if at + 1 == chain.len() { end_synced } else { 0 };
         let bounds = Bounds { next, floor, synced: of_manifest.max(of_link) };
-        whole = read_segment((*number, found), bounds, &mut last_sequence, visit, &mut log)?;
+        match read_segment((*number, found), bounds, &mut last_sequence, visit, &mut log)? {
+            SegmentEnd::Whole => {}
+            SegmentEnd::Refused(offset, what) => {
+                log.problem(found.path.clone(), offset, what);
+                is_cut = true;
+            }
+            SegmentEnd::Hole(offset) => {
+                let next_write = first_write(&segments, &chain[at + 1..])?;
+                is_cut = next_write.is_none_or(|next| next > in_tables.saturating_add(1));
+                let rest = if is_cut { "what follows" } else { "the rest of the segment" };
+                let what = format!("a log record does not verify; it and {rest} is not replayed");
+                log.problems.push(LogProblem { path: found.path.clone(), offset, what, is_in_tables: !is_cut });
+            }
+        }
     }
     for number in given_up {
         if let Some((found, _)) = segments.get(&number) {
@@ -90,8 +115,9 @@ pub fn salvage(
 }
 
 impl SalvagedLog {
-    fn problem(&mut self, path: PathBuf, offset: u64, what: String) {
-        self.problems.push(LogProblem { path, offset, what });
+    /// Adds one of which nothing is known in tables.
+    pub fn problem(&mut self, path: PathBuf, offset: u64, what: String) {
+        self.problems.push(LogProblem { path, offset, what, is_in_tables: false });
     }
 }
 
@@ -286,6 +312,27 @@ fn is_empty(number: u64, found: &SegmentFile) -> Result<bool> {
     Ok(!is_damage(reader.synced_beyond(offset, 0))?)
 }
 
+/// The sequence number of the first batch in these segments that can be read.
+fn first_write(segments: &Segments, chain: &[u64]) -> Result<Option<Sequence>> {
+    for number in chain {
+        let Some((found, _)) = segments.get(number) else { continue };
+        if let Some(first) = first_sequence(*number, found)? {
+            return Ok(Some(first));
+        }
+    }
+    Ok(None)
+}
+
+/// How the reading of a segment has ended.
+enum SegmentEnd {
+    /// Nothing is missing.
+    Whole,
+    /// What is at this offset does not verify.
+    Hole(u64),
+    /// The record at this offset was not taken, and why.
+    Refused(u64, String),
+}
+
 /// What is known of a segment.
 #[derive(Clone, Copy)]
 struct Bounds {
@@ -297,7 +344,7 @@ struct Bounds {
     synced: u64,
 }
 
-/// Reads one segment; whether the log goes on behind it.
+/// Reads one segment.
 ///
 /// The link of the next one may not tell where this one ends: an open that had nothing to replay
 /// has begun it, or a repair. From the floor on this one is needed all the same, as long as the
@@ -308,7 +355,7 @@ fn read_segment(
     last_sequence: &mut Sequence,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
     log: &mut SalvagedLog,
-) -> Result<bool> {
+) -> Result<SegmentEnd> {
     let cut = next.map(|link| link.previous_end).filter(|&end| end > 0);
     let mut reader = SegmentReader::new(number, found);
     let mut offset = HEADER_BYTES as u64;
@@ -333,10 +380,7 @@ fn read_segment(
             };
             match visited {
                 Ok(last) => *last_sequence = last,
-                Err(Error::Corruption { what, .. }) => {
-                    log.problem(found.path.clone(), offset, what);
-                    return Ok(false);
-                }
+                Err(Error::Corruption { what, .. }) => return Ok(SegmentEnd::Refused(offset, what)),
                 Err(error) => return Err(error),
             }
         }
@@ -348,9 +392,5 @@ fn read_segment(
         None if next.is_some() && floor == 0 => false,
         None => offset < synced || !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
     };
-    if missing {
-        let what = "a log record does not verify; it and what follows is not replayed";
-        log.problem(found.path.clone(), offset, what.into());
-    }
-    Ok(!missing)
+    Ok(if missing { SegmentEnd::Hole(offset) } else { SegmentEnd::Whole })
 }

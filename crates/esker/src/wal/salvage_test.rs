@@ -4,7 +4,7 @@ use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType};
 use super::replay_test::{
     FIRST, FULL, append, changed, check_place, damage, flipped, forged, link, maker, path, payload_of, start,
 };
-use super::salvage::{SalvagedLog, salvage};
+use super::salvage::{Known, SalvagedLog, salvage};
 use super::segment::Position;
 use super::writer::Inherited;
 use crate::env::Env;
@@ -39,8 +39,12 @@ fn salvaged(env: &MemEnv, floor: u64) -> (Vec<u64>, SalvagedLog) {
 }
 
 fn salvaged_up_to(env: &MemEnv, floor: u64, vouched: Position) -> (Vec<u64>, SalvagedLog) {
+    salvaged_by(env, Known { floor, vouched, in_tables: 0 })
+}
+
+fn salvaged_by(env: &MemEnv, known: Known) -> (Vec<u64>, SalvagedLog) {
     let mut found = Vec::new();
-    let log = salvage(&maker(Arc::new(env.clone())), floor, vouched, &mut |record| {
+    let log = salvage(&maker(Arc::new(env.clone())), known, &mut |record| {
         check_place(env, &record);
         found.push(record.sequence);
         Ok(record.sequence)
@@ -180,6 +184,33 @@ fn a_log_is_read_up_to_the_damage_which_is_reported() {
     let missing = (PathBuf::from("/db"), "log segment 2 is missing".to_owned());
     assert_eq!(read(&env, 1), ((1..=FULL as u64).collect(), vec![missing, problem(3, HOLE)]));
     assert_eq!(read(&env, 0), ((two + 1..=all).collect(), vec![]));
+}
+
+#[test]
+fn a_hole_of_which_tables_have_all_is_not_the_end() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    let (full, two, all) = (FULL as u64, 2 * FULL as u64, 2 * FULL as u64 + 2);
+    append(&mut log, 1..=two + 1);
+    log.shared().sync_all().expect("no fault is set");
+    // Says that what is before it was synced.
+    append(&mut log, all..=all);
+    let read = |env: &MemEnv, floor, in_tables| {
+        let (found, log) = salvaged_by(env, Known { floor, in_tables, ..Known::default() });
+        (found, log.problems.iter().map(|problem| problem.is_in_tables).collect::<Vec<_>>())
+    };
+    let hole = flipped(&env, 1, payload_of(FULL - 1));
+    for floor in 0..=1 {
+        assert_eq!(read(&hole, floor, full - 1), ((1..full - 1).collect(), vec![false; 3]));
+        assert_eq!(read(&hole, floor, full), ((1..full - 1).chain(full + 1..=all).collect(), vec![true]));
+    }
+    // Another one begins the segment behind it.
+    let first_gone = flipped(&hole, 2, payload_of(1));
+    assert_eq!(read(&first_gone, 1, two - 1), ((1..full - 1).collect(), vec![true, false, false]));
+    assert_eq!(read(&first_gone, 1, two), ((1..full - 1).chain(two + 1..=all).collect(), vec![true; 2]));
+    // Behind the last write nothing says how far it goes.
+    let last = flipped(&env, 3, payload_of(1));
+    assert_eq!(read(&last, 1, u64::MAX), ((1..=two).collect(), vec![false]));
 }
 
 /// Seen: a repair reported success, and the open behind it "says to be log segment 1 too". Trigger:

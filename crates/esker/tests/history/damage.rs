@@ -5,7 +5,7 @@ use crate::common::{keyspace, simulated, synced, unlogged};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::merge::{Max, Min};
-use esker::{CompactionStyle, Db, Error, KeyspaceOptions, Options};
+use esker::{CompactionStyle, Db, Error, KeyspaceOptions, Options, RepairReport};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -263,6 +263,146 @@ fn a_large_value_that_is_in_no_table_costs_no_table_of_another_keyspace() {
         assert!(found[0] && (found[1] || is_told), "{length}: {found:?}");
     }
     assert!(repaired > 50, "{repaired} repairs");
+}
+
+/// Repairs the database at every length of its manifest, and shows the report and the repaired
+/// database where the manifest looked whole, and the log told that edits are missing. How often.
+fn repaired_without_edits(env: &MemEnv, options: &Options, mut look: impl FnMut(&RepairReport, Db)) -> usize {
+    let [path] = &files(env, "MANIFEST")[..] else { panic!("one manifest") };
+    let bytes = env.file_bytes(path).unwrap();
+    let mut repaired = 0;
+    for length in 0..=bytes.len() {
+        let damaged = env.kill();
+        damaged.set_file_bytes(path, bytes[..length].to_vec());
+        let options = options.clone().env(Arc::new(damaged));
+        let report = Db::repair(DIRECTORY, options.clone()).unwrap();
+        if report.files.iter().any(|file| file.problem.starts_with("edits are missing at its end")) {
+            repaired += 1;
+            look(&report, Db::open(DIRECTORY, options).unwrap());
+        }
+    }
+    repaired
+}
+
+/// Seen: a part of a load was there. Trigger: edits are missing, as above, and the process died
+/// while it loaded. Cost: what a synced write had said of the same keys.
+#[test]
+fn a_load_that_was_under_way_is_not_among_the_tables_that_a_repair_takes() {
+    let env = MemEnv::new();
+    let options = options(&env).min_blob_size(100).target_file_bytes(1 << 10);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let a = keyspace(&db, "a");
+    a.put("a", vec![1; 1000]).unwrap();
+    a.put_with("a", "2", &synced()).unwrap();
+    a.put_with("load0000", "3", &synced()).unwrap();
+    db.compact().unwrap();
+    let mut died = None;
+    let pairs = (0..200).map(|number| {
+        if number == 199 {
+            died = Some(env.kill());
+        }
+        (format!("load{number:04}"), [7; 50])
+    });
+    a.ingest(pairs).unwrap();
+    let died = died.unwrap();
+    assert!(files(&died, ".table").len() > 3, "{:?}", died.files());
+    let repaired = repaired_without_edits(&died, &options, |_, db| {
+        let a = keyspace(&db, "a");
+        assert_eq!(
+            ["a", "load0000", "load0001"].map(|key| a.get(key).unwrap()),
+            [Some("2".into()), Some("3".into()), None]
+        );
+    });
+    assert!(repaired > 0);
+}
+
+/// Trap: its number is below one that was reached, by a load that began later and was done.
+#[test]
+fn a_load_that_was_overtaken_is_not_among_the_tables_that_a_repair_takes() {
+    let env = MemEnv::new();
+    let options = options(&env).min_blob_size(100).target_file_bytes(1 << 10);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    let mut died = None;
+    let pairs = (0..200).map(|number| {
+        if number == 199 {
+            b.ingest((0..400).map(|number| (format!("other{number:05}"), [7; 50]))).unwrap();
+            a.put("a", vec![1; 1000]).unwrap();
+            a.put_with("a", "2", &synced()).unwrap();
+            a.put_with("load0000", "3", &synced()).unwrap();
+            a.compact().unwrap();
+            died = Some(env.kill());
+        }
+        (format!("load{number:04}"), [7; 50])
+    });
+    a.ingest(pairs).unwrap();
+    let repaired = repaired_without_edits(&died.unwrap(), &options, |_, db| {
+        let a = keyspace(&db, "a");
+        assert_eq!(
+            ["a", "load0000", "load0001"].map(|key| a.get(key).unwrap()),
+            [Some("2".into()), Some("3".into()), None]
+        );
+    });
+    assert!(repaired > 0);
+}
+
+/// Trap: tables of a compaction have the number of a load that was done. Its inputs are there again
+/// after a power loss.
+#[test]
+fn what_was_merged_with_a_load_is_among_the_tables_that_a_repair_takes() {
+    let env = MemEnv::new();
+    let options = options(&env).min_blob_size(100);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let a = keyspace(&db, "a");
+    a.put("a", vec![1; 1000]).unwrap();
+    a.put_with("a", "2", &synced()).unwrap();
+    let snapshot = db.snapshot();
+    a.ingest([("b", "3"), ("c", "4")]).unwrap();
+    let loaded: Vec<_> =
+        files(&env, ".table").into_iter().map(|path| (path.clone(), env.file_bytes(&path).unwrap())).collect();
+    db.compact().unwrap();
+    let died = env.kill();
+    loaded.into_iter().for_each(|(path, bytes)| died.set_file_bytes(&path, bytes));
+    drop(snapshot);
+    let repaired = repaired_without_edits(&died, &options, |report, db| {
+        let a = keyspace(&db, "a");
+        let found = ["a", "b", "c"].map(|key| a.get(key).unwrap());
+        assert_eq!(found, ["2", "3", "4"].map(|value| Some(value.into())), "{report:?}");
+    });
+    assert!(repaired > 0);
+}
+
+/// Seen: keys were missing, and the report named the manifest alone. Trigger: edits are missing, as
+/// above, and one of the tables that they announced is damaged where it says what it is. The last
+/// one of its flush was taken, and with it the log for needless. Cost: the keys of that table.
+#[test]
+fn a_damaged_table_of_a_flush_that_the_manifest_lacks_is_told() {
+    let env = MemEnv::new();
+    let options = options(&env).min_blob_size(100).target_file_bytes(1 << 10);
+    let db = Db::open(DIRECTORY, options.clone()).unwrap();
+    let a = keyspace(&db, "a");
+    a.put("a", vec![1; 1000]).unwrap();
+    a.put_with("a", "2", &synced()).unwrap();
+    let keys: Vec<String> = (0..60).map(|number| format!("key{number:02}")).collect();
+    keys.iter().for_each(|key| a.put_with(key, [3; 50], &synced()).unwrap());
+    db.compact().unwrap();
+    let tables = files(&env, ".table");
+    assert!(tables.len() > 3, "{tables:?}");
+    for table in &tables {
+        for behind in [1, 20, 40, 80, 120] {
+            let damaged = env.kill();
+            let mut bytes = env.file_bytes(table).unwrap();
+            let at = bytes.len() - behind;
+            bytes[at] ^= 1;
+            damaged.set_file_bytes(table, bytes);
+            repaired_without_edits(&damaged, &options, |report, db| {
+                let a = keyspace(&db, "a");
+                let all_there = keys.iter().all(|key| a.get(key).unwrap().is_some_and(|value| value == [3; 50]));
+                let is_told = report.files.iter().any(|file| file.path == *table || file.entries_lost.is_none());
+                assert!(all_there || is_told, "{} damaged, {behind} bytes from its end: {report:?}", table.display());
+            });
+        }
+    }
 }
 
 /// A power loss has taken the log and the record that vouches for the last edit, and then that edit

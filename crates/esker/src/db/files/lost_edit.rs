@@ -32,8 +32,9 @@ pub enum Lost {
     /// It ends behind a record, and so may any that has lost edits. The log was replayed up to this
     /// sequence number.
     Unseen(Sequence),
-    /// It ends behind a record, and the log tells that edits are missing.
-    Told,
+    /// It ends behind a record, and the log tells that edits are missing. The last write that is
+    /// known to have been made ([`last_write`]).
+    Told(Sequence),
 }
 
 /// Gives the tables that a lost edit may have announced, and the blob files with their large
@@ -116,6 +117,24 @@ struct LostFlush<'a> {
     begins: &'a [u8],
 }
 
+/// The last write that is known to have been made: a load with a higher number was under way, or
+/// nothing came after it.
+pub fn last_write<'a>(
+    state: &ManifestState,
+    in_log: Sequence,
+    tables: impl Iterator<Item = &'a TableSummary>,
+) -> Sequence {
+    let flushed = tables.filter_map(|summary| Some(summary.keyspace.as_ref()?.flushed));
+    flushed.fold(state.last_sequence.max(in_log), Sequence::max)
+}
+
+/// Whether all of a table has one number, which its keyspace had not reached when it was begun.
+/// What a flush writes may be such a table too, of one entry.
+pub fn is_of_a_load(summary: &TableSummary) -> bool {
+    let flushed = summary.keyspace.as_ref().map_or(0, |label| label.flushed);
+    summary.entries > 1 && summary.smallest_sequence == summary.largest_sequence && summary.largest_sequence > flushed
+}
+
 /// Those of the tables, by ascending number, that may be of edits that the manifest has lost: those
 /// that bring writes.
 pub fn with_newer_writes<'a>(
@@ -124,6 +143,14 @@ pub fn with_newer_writes<'a>(
     tables: impl DoubleEndedIterator<Item = (u64, &'a TableSummary)>,
 ) -> BTreeSet<u64> {
     let (mut newer, is_torn) = (BTreeSet::new(), lost == Lost::Torn);
+    // That of a load that was reported is in the first record of the manifest.
+    let has_no_edit = |summary: &TableSummary| match lost {
+        Lost::Told(last_write) => {
+            let number = summary.largest_sequence;
+            number > last_write || number <= state.last_sequence && is_of_a_load(summary)
+        }
+        _ => false,
+    };
     let replayed = if let Lost::Unseen(replayed) = lost { replayed } else { 0 };
     let mut flushes: BTreeMap<u64, LostFlush<'_>> = BTreeMap::new();
     for (number, summary) in tables.rev() {
@@ -132,7 +159,7 @@ pub fn with_newer_writes<'a>(
             continue;
         };
         // Tables of a dropped keyspace stay while they are read.
-        if state.was_dropped(label.id) {
+        if state.was_dropped(label.id) || has_no_edit(summary) {
             continue;
         }
         let keyspace = state.keyspaces.get(&label.id);
@@ -177,7 +204,7 @@ mod tests {
     }
 
     /// A table whose keys go from the one to the other, that says `flushed`, and its newest
-    /// sequence number.
+    /// sequence number. A number that is far above the others is that of all its entries.
     type Written<'a> = (u64, &'a str, &'a str, Sequence, Sequence);
 
     /// The numbers of those that may be of a lost edit.
@@ -186,7 +213,9 @@ mod tests {
         let summary = |&(number, first, last, flushed, largest_sequence): &Written| {
             let keyspace = Some(TableKeyspace { flushed, ..label.clone() });
             let (smallest_key, largest_key) = (first.into(), last.into());
-            (number, TableSummary { keyspace, smallest_key, largest_key, largest_sequence, ..TableSummary::default() })
+            let smallest_sequence = if largest_sequence < 1 << 24 { 0 } else { largest_sequence };
+            let sequences = TableSummary { smallest_sequence, largest_sequence, ..TableSummary::default() };
+            (number, TableSummary { keyspace, smallest_key, largest_key, entries: 2, ..sequences })
         };
         let summaries: Vec<(u64, TableSummary)> = tables.iter().map(summary).collect();
         let summaries = summaries.iter().map(|(number, summary)| (*number, summary));
@@ -218,13 +247,21 @@ mod tests {
     #[test]
     fn of_several_flushes_all_tables_are_found() {
         let flushes = [(5, "a", "m", KNOWN, 0), (7, "a", "b", 20, 20), (8, "n", "z", 20, 0)];
-        assert_eq!(newer_than(Lost::Told, &state(&[]), &flushes), [5, 7, 8]);
+        assert_eq!(newer_than(Lost::Told(20), &state(&[]), &flushes), [5, 7, 8]);
         // A load that was not reported as done is none of them.
         let with_load = [flushes[0], (6, "a", "b", KNOWN, 1 << 25), flushes[1], flushes[2]];
-        assert_eq!(newer_than(Lost::Told, &state(&[]), &with_load), [5, 7, 8]);
+        assert_eq!(newer_than(Lost::Told(20), &state(&[]), &with_load), [5, 7, 8]);
+        // Whatever flush it came after, and unless something was written after it.
+        let later_load = [flushes[0], flushes[1], flushes[2], (9, "a", "b", 20, 1 << 25)];
+        assert_eq!(newer_than(Lost::Told(20), &state(&[]), &later_load), [5, 7, 8]);
+        assert_eq!(newer_than(Lost::Told(1 << 26), &state(&[]), &later_load), [5, 7, 8, 9]);
+        // That may have been another load, which has overtaken it.
+        let overtaken = ManifestState { last_sequence: 1 << 26, ..state(&[]) };
+        let flush_after = [later_load[3], (10, "a", "z", (1 << 26) + 1, 0)];
+        assert_eq!(newer_than(Lost::Told((1 << 26) + 1), &overtaken, &flush_after), [10]);
         // Nor is what was read when it had been merged.
         let held = [(2, "a", "z", KNOWN - 1, KNOWN - 1), flushes[1]];
-        assert_eq!(newer_than(Lost::Told, &state(&[3]), &held), [7]);
+        assert_eq!(newer_than(Lost::Told(20), &state(&[3]), &held), [7]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use report::{RepairReport, RepairedFile};
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::blob_reference::DistinctValues;
 use crate::base::comparator::BYTEWISE;
+use crate::base::key::Sequence;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::{self, Lost};
@@ -37,13 +38,13 @@ use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::table::{BlockCache, Table};
+use crate::table::{BlockCache, Table, TableSummary};
 use crate::version::edit::{KeyspaceRecord, MAX_KEYSPACE_ID, ManifestState, TableRecord};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
 use crate::version::runs::Version;
 use crate::version::salvage::Missing;
-use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
+use crate::wal::salvage::{Known, SalvagedLog, salvage};
 use crate::wal::segment::{Position, SegmentMaker, file_number as segment_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use removed_values::RemovedValues;
@@ -145,14 +146,15 @@ impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing, in_force: Option<String>) -> Result<()> {
         let maker =
             SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
-        let (mut in_log, mut removed) = (BTreeSet::new(), RemovedValues::default());
-        let floor = self.state.log_floor;
-        let log = salvage(&maker, floor, self.vouched(), &mut |record| {
+        let (mut in_log, mut last_in_log, mut removed) = (BTreeSet::new(), 0, RemovedValues::default());
+        let known = Known { floor: self.state.log_floor, vouched: self.vouched(), in_tables: Sequence::MAX };
+        let log = salvage(&maker, known, &mut |record| {
             let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
             let operations = operations.map_err(|error| error.at(record.path, record.offset))?;
             in_log.extend(operations.iter().map(AnyOperation::keyspace));
             removed.look(&self.state, &self.tables.blobs, record.sequence, &operations)?;
-            Ok((record.sequence + operations.len() as u64).saturating_sub(1))
+            last_in_log = (record.sequence + operations.len() as u64).saturating_sub(1);
+            Ok(last_in_log)
         })?;
         let named: BTreeSet<u64> =
             self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
@@ -163,7 +165,7 @@ impl Work<'_> {
             // Values go when the manifest says that their records are in tables: one that says less
             // has lost edits, although it may look whole.
             Missing::Nothing if removed.found => {
-                numbers = self.with_newer_writes(numbers, Lost::Told)?;
+                numbers = self.with_newer_writes(numbers, Some(last_in_log))?;
                 if !numbers.is_empty() {
                     self.disbelieve(in_force);
                 }
@@ -174,7 +176,7 @@ impl Work<'_> {
                 let left_over = std::mem::take(&mut numbers).into_iter().map(crate::version::file_name::table);
                 self.aside.extend(left_over.filter(|_| !self.manifest_is_whole));
             }
-            Missing::Last => numbers = self.with_newer_writes(numbers, Lost::Torn)?,
+            Missing::Last => numbers = self.with_newer_writes(numbers, None)?,
             Missing::Any => {}
         }
         let mut unnamed = self.assign(&numbers, &in_log)?;
@@ -182,7 +184,16 @@ impl Work<'_> {
         for id in ids {
             self.repair_keyspace(id, on_disk, unnamed.remove(&id).unwrap_or_default())?;
         }
-        self.finish(&maker, floor)
+        let in_tables = self.in_tables(&in_log);
+        self.finish(&maker, Known { in_tables, ..known })
+    }
+
+    /// Up to here tables have every write, as far as what is left tells: that of a keyspace which
+    /// nothing names any more may be missing.
+    fn in_tables(&self, in_log: &BTreeSet<u64>) -> Sequence {
+        let has_tables = |id: &u64| self.state.keyspaces.contains_key(id) || self.state.was_dropped(*id);
+        let flushed = self.state.keyspaces.values().map(|record| record.flushed).min();
+        flushed.filter(|_| in_log.iter().all(has_tables)).unwrap_or(0)
     }
 
     /// Keeps a manifest that looks whole, and has lost edits.
@@ -230,20 +241,32 @@ impl Work<'_> {
     }
 
     /// Those of the tables that lost edits may have brought: what a flush or a load brings shows by
-    /// its newer writes. The others are left out: by the manifest they are not in use.
-    fn with_newer_writes(&mut self, numbers: Vec<u64>, lost: Lost) -> Result<Vec<u64>> {
+    /// its newer writes. The others are left out: by the manifest they are not in use. `in_log`:
+    /// the last write in the log, where that tells of lost edits.
+    fn with_newer_writes(&mut self, numbers: Vec<u64>, in_log: Option<Sequence>) -> Result<Vec<u64>> {
         let (mut tables, mut unknown) = (BTreeMap::new(), BTreeSet::new());
         for &number in &numbers {
             match self.tables.inspect_unnamed(number)? {
-                Found::Intact(table) | Found::Damaged(table, _) => _ = tables.insert(number, table),
+                Found::Intact(table) | Found::Damaged(table, _) if table.summary().keyspace.is_some() => {
+                    tables.insert(number, table);
+                }
                 // If it was in use, something else is damaged besides the end of the manifest.
-                // Where that is whole, it was being written.
-                Found::Unindexed(..) if lost == Lost::Torn => _ = unknown.insert(number),
-                Found::Unindexed(..) => {}
+                _ => _ = unknown.insert(number),
             }
         }
-        let summaries = tables.iter().map(|(number, table)| (*number, table.summary()));
-        let newer = lost_edit::with_newer_writes(&self.state, lost, summaries);
+        let summaries = || tables.values().map(|table| table.summary());
+        let last_write = in_log.map(|in_log| lost_edit::last_write(&self.state, in_log, summaries()));
+        let lost = last_write.map_or(Lost::Torn, Lost::Told);
+        let newer = lost_edit::with_newer_writes(&self.state, lost, tables.keys().copied().zip(summaries()));
+        if let Some(last_write) = last_write {
+            // What no flush came behind was being written, and the log has it. Others may have been
+            // written beside a flush; of a table in use that would hide the loss.
+            unknown.retain(|number| newer.last().is_some_and(|last| number < last));
+            let is_above = |summary: &TableSummary| summary.largest_sequence > last_write;
+            if summaries().any(|summary| is_above(summary) && lost_edit::is_of_a_load(summary)) {
+                self.warn("tables of a load are in `lost`: it was under way, or nothing was written after it");
+            }
+        }
         let (newer, others): (Vec<u64>, Vec<u64>) =
             numbers.into_iter().partition(|number| newer.contains(number) || unknown.contains(number));
         self.aside.extend(others.into_iter().map(crate::version::file_name::table));
@@ -391,7 +414,7 @@ impl Work<'_> {
     }
 
     /// Replays the log and makes the result current.
-    fn finish(&mut self, maker: &SegmentMaker, floor: u64) -> Result<()> {
+    fn finish(&mut self, maker: &SegmentMaker, known: Known) -> Result<()> {
         let Tables { directory, options, .. } = self.tables;
         let env = &*options.env;
         let memory = MemoryPool::of_the_process();
@@ -404,12 +427,11 @@ impl Work<'_> {
             &self.tables.blobs,
             false,
         )?;
-        let vouched = self.vouched();
         let (state, mut last_sequence) = (&mut self.state, 0);
         let (restored, mut has_merges) = (&self.restored, false);
         let (with_tables, mut checked) = (state.keyspaces.len(), DistinctValues::default());
         lost_settings::learn_from_tables(state, &mut recovering);
-        let mut log = salvage(maker, floor, vouched, &mut |record| {
+        let mut log = salvage(maker, known, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
                 lost_settings::learn_from_log(state, &mut recovering, operation, options, &memory)?;
@@ -492,12 +514,12 @@ impl Work<'_> {
         if log.problems.is_empty() && self.state.closed.is_none() && self.state.log_synced > log.end {
             let (segment, offset) = self.state.log_synced;
             let what = format!("the log was synced up to offset {offset} of segment {segment}, it ends before");
-            log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
+            log.problem(self.tables.directory.to_path_buf(), 0, what);
         }
         if let Some((segment, offset)) = self.state.closed.filter(|closed| *closed != log.end) {
             let what =
                 format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
-            log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
+            log.problem(self.tables.directory.to_path_buf(), 0, what);
         }
         for problem in &log.problems {
             let at = if problem.offset == 0 { String::new() } else { format!("at offset {}: ", problem.offset) };
@@ -506,9 +528,12 @@ impl Work<'_> {
             self.note_file(&name.to_string_lossy(), what, None);
         }
         if !log.problems.is_empty() {
-            self.warn(
-                "writes that were only in the part of the log that cannot be read are lost, and every write after them",
-            );
+            self.warn(if log.problems.iter().any(|problem| !problem.is_in_tables) {
+                "writes that were only in the part of the log that cannot be read are lost, and every write after them"
+            } else {
+                "writes that were only in the part of the log that cannot be read are lost; by what the tables say, \
+                 there were none"
+            });
             let names = self.tables.options.env.list(self.tables.directory)?;
             self.aside.extend(names.into_iter().filter(|name| segment_number(name).is_some()));
         }
