@@ -23,6 +23,7 @@ mod events;
 mod examples;
 mod expiry_changes;
 mod failed_open;
+mod failing_jobs;
 mod faults_under_mappings;
 mod fifo;
 mod filter_policy;

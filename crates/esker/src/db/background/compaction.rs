@@ -97,11 +97,15 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, paus
     (shape, readers)
 }
 
-/// The next compaction due, in any keyspace. If every due compaction reads a table that was found
+/// The next compaction due, in any keyspace; in one whose last has failed if none is due elsewhere,
+/// so that a large one, for which there is no room, does not keep the others from making some. If
+/// every due compaction reads a table that was found
 /// damaged, that error: reading it again does not mend it. A manual compaction reads it again.
 pub fn next_job(inner: &Inner, paused: bool) -> Result<Option<Job>> {
     let mut damage = None;
-    let job = inner.all_keyspaces().iter().find_map(|keyspace| {
+    let mut keyspaces = inner.all_keyspaces();
+    keyspaces.sort_by_key(|keyspace| keyspace.compaction.has_failed());
+    let job = keyspaces.iter().find_map(|keyspace| {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let (shape, readers) = shape(inner, keyspace, &version, paused);
         let plan = pick(&shape, keyspace.compaction.style());
@@ -194,6 +198,13 @@ pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
 /// As [`carry_out`]; what is written has copies of the values in the blob files `emptied`.
 fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     inner.error_state.check()?;
+    let keyspace = Arc::clone(&job.keyspace);
+    let done = perform(inner, job, emptied);
+    keyspace.compaction.note_outcome(done.is_ok());
+    done
+}
+
+fn perform(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     let Job { keyspace, version, plan, bottom, by_hand, readers } = job;
     match CompactionInputs::new(&version, &plan) {
         Some(mut task) => {

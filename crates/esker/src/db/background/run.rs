@@ -13,7 +13,7 @@ use crate::db::background::range_del_drop::reclaim_all;
 use crate::db::background::{expired_memtables, idle};
 use crate::db::files::remover;
 use crate::db::state::inner::{Inner, Signals};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use parking_lot::MutexGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -156,9 +156,14 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
 pub fn run_all(inner: &Inner, paused: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {
         let _jobs = lock_jobs(inner)?;
-        // What a job that failed has written of large values would else be there again after each
-        // attempt.
-        if !run_next(inner, paused).inspect_err(|_| remover::sweep_blobs(inner))? {
+        let done = run_next(inner, paused).inspect_err(|_| {
+            // The next attempt may fail too, and what could go would be kept as long.
+            remover::sweep(inner);
+            // What a job that failed has written of large values would else be there again after
+            // each attempt.
+            remover::sweep_blobs(inner);
+        });
+        if !done? {
             break;
         }
     }
@@ -172,8 +177,11 @@ fn work_when_idle(inner: &Inner, drain_requested: bool) -> Result<()> {
     if inner.stopping.load(Relaxed) {
         return Ok(());
     }
-    idle::empty_log(inner, drain_requested)?;
-    run_all(inner, true)?;
+    // On a full disk there may be no room for its new segment, and jobs that make some.
+    let emptied = idle::empty_log(inner, drain_requested);
+    let done = run_all(inner, true);
+    emptied?;
+    done?;
     // Writes made meanwhile are left for the next time: the caller does not wait for ever.
     let before = inner.next_file.load(Relaxed);
     while !inner.stopping.load(Relaxed) && (drain_requested || is_idle(inner)) && compress_next(inner, before)? {
@@ -194,20 +202,42 @@ fn is_idle(inner: &Inner) -> bool {
 }
 
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
+///
+/// Where there is no room for one thing, what comes behind it is done all the same, since it may
+/// make some; the error is returned then.
 fn run_next(inner: &Inner, paused: bool) -> Result<bool> {
-    flush_all(inner)?;
+    let flushed = unless_disk_full(flush_all(inner))?;
     rotate_log_holders(inner);
     if paused {
         expired_memtables::rotate_due(inner);
     }
-    reclaim_all(inner)?;
-    if let Some(job) = next_job(inner, paused)? {
-        carry_out(inner, job)?;
+    let reclaimed = unless_disk_full(reclaim_all(inner))?;
+    // An error here is about compactions only.
+    let due = next_job(inner, paused);
+    let compacted = match due {
+        Ok(Some(job)) => match unless_disk_full(carry_out(inner, job))? {
+            None => return Ok(true),
+            full => full,
+        },
+        Ok(None) => None,
+        Err(error) => Some(error),
+    };
+    if collect_blobs(inner, false)? {
         return Ok(true);
     }
-    let keyspaces = inner.all_keyspaces();
-    Ok(collect_blobs(inner, false)?
-        || keyspaces.iter().any(|keyspace| !keyspace.read_state.load().immutable.is_empty()))
+    match flushed.or(reclaimed).or(compacted) {
+        Some(error) => Err(error),
+        None => Ok(inner.all_keyspaces().iter().any(|keyspace| !keyspace.read_state.load().immutable.is_empty())),
+    }
+}
+
+/// The error of a full disk, for later; any other at once.
+fn unless_disk_full(done: Result<()>) -> Result<Option<Error>> {
+    match done {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_disk_full() => Ok(Some(error)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Waits until nothing is left to do in the background, as after a long pause.

@@ -230,8 +230,8 @@ fn prepare_manifest(directory: &Path, options: &Options, mut state: ManifestStat
     Ok(manifest)
 }
 
-/// Removes the tables of a recovery that found no room, so that the open can go on without them, or
-/// try again, and returns the error; with new blob files it cannot, since the store knows those.
+/// Removes the tables and blob files of a recovery that found no room, so that the open can go on
+/// without them, or try again, and returns the error.
 fn take_back(
     directory: &Path,
     options: &Options,
@@ -239,11 +239,10 @@ fn take_back(
     (old_manifest, first_made): (u64, u64),
     error: Error,
 ) -> Result<Error> {
-    let names = options.env.list(directory)?;
-    if names.iter().filter_map(|name| blob_number(name)).any(|number| number >= first_made) {
-        return Err(error);
-    }
     blobs.end_job_file_unless(|_| false);
+    // What was replayed refers to none of them.
+    let numbers = options.env.list(directory)?.into_iter().filter_map(|name| blob_number(&name));
+    numbers.filter(|&number| number >= first_made).for_each(|number| drop(blobs.forget(number)));
     remover::remove_made_by_failed_open(&*options.env, directory, old_manifest, first_made);
     Ok(error)
 }

@@ -27,6 +27,8 @@ pub struct CompactionState {
     rewrite_futile: Mutex<BTreeSet<u64>>,
     /// The last automatic compaction that was divided among threads failed.
     division_failed: AtomicBool,
+    /// The last compaction failed.
+    has_failed: AtomicBool,
 }
 
 impl CompactionState {
@@ -44,6 +46,16 @@ impl CompactionState {
 
     pub fn set_filter(&self, filter: Arc<dyn CompactionFilter>) {
         self.filter.store(Some(Arc::new(filter)));
+    }
+
+    /// Whether the last compaction failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Relaxed)
+    }
+
+    /// Notes whether a compaction was done, or failed.
+    pub fn note_outcome(&self, is_done: bool) {
+        self.has_failed.store(!is_done, Relaxed);
     }
 
     /// Tables that are not to be rewritten again.
