@@ -1,5 +1,6 @@
 //! What the log says of itself, and when it asks for segments.
 
+use super::archive::{Archive, Archived};
 use super::format::{RECORD_HEADER_BYTES, record_bytes};
 use super::log_sync::{LINK_END, MAX_WAITED_FOR_BYTES};
 use super::prefault::TEND_EVERY_BYTES;
@@ -9,6 +10,7 @@ use super::writer::{Inherited, LEFT_BY_WRITER_BYTES, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::MemEnv;
+use crate::options::ChangeRetention;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -366,4 +368,70 @@ fn segments_at_the_end_without_writes_are_free_unless_the_database_was_closed_wi
         let known = |old: &&Retired| old.segment.synced.load(Ordering::Relaxed) == LINK_END;
         assert_eq!(state.retired.iter().filter(known).count(), synced, "closed with {closed:?}");
     }
+}
+
+/// Whatever is there: one that is too short is made longer, and one that is long enough stays.
+#[test]
+fn a_reserve_is_held_as_long_as_there_is_room_for() {
+    let env = MemEnv::new();
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let maker = SegmentMaker { env: Arc::new(faulty.clone()), ..maker(&env, RESERVE_BYTES, RESERVE_BYTES) };
+    let path = Path::new("/db").join(RESERVE);
+    let held = || env.file_bytes(&path).map(|bytes| bytes.len() as u64);
+    SegmentMaker { smallest_bytes: RESERVE_BYTES - 1, ..maker.clone() }.reserve().hold();
+    assert_eq!(held(), None, "a database that is meant to be small");
+    faulty.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::Other)));
+    maker.reserve().hold();
+    assert_eq!((held(), faulty.fired()), (None, 1), "only on a full disk a shorter one is tried");
+    env.set_file_bytes(&path, vec![0; SCARCE_BYTES as usize]);
+    maker.reserve().hold();
+    assert_eq!(held(), Some(RESERVE_BYTES), "there is room for more now");
+    let calls = env.mutations();
+    maker.reserve().hold();
+    assert_eq!(env.mutations(), calls, "it is long enough");
+}
+
+#[test]
+fn segments_below_the_floor_are_kept_for_readers_of_changes_for_so_long() {
+    let env = MemEnv::new();
+    let mut archive = Archive::default();
+    archive.keep(ChangeRetention::Bytes(KIB), 0, 0);
+    let inherited = Inherited { archive, ..Inherited::default() };
+    let mut log = LogWriter::start(maker(&env, KIB, KIB), inherited).expect("a healthy machine");
+    fill_up_to(&mut log, 5);
+    let shared = Arc::clone(log.shared());
+    let mut state = shared.state.lock();
+    state.leaving = state.retired.iter().map(|old| Arc::clone(&old.segment)).collect();
+    drop(state);
+    shared.archive(3, 0);
+    let state = shared.state.lock();
+    let retired: Vec<u64> = state.retired.iter().map(|old| old.segment.number).collect();
+    let leaving: Vec<u64> = state.leaving.iter().map(|segment| segment.number).collect();
+    let kept = [state.archive.oldest(), state.archive.newest()].map(|kept| kept.map(|kept| kept.number));
+    drop(state);
+    assert_eq!((retired, leaving, kept), (vec![3, 4], vec![3, 4], [Some(1), Some(2)]));
+    assert_eq!((shared.oldest_segment(), shared.segment_before_active(), shared.active_segment()), (1, 4, 5));
+    assert_eq!((shared.end(), shared.end_of_replayed().segment), (log.position(), 4));
+    // A segment is enough of them.
+    assert_eq!((shared.archived_bytes(), shared.changes_from(0)), (2 * KIB, Some((1, 2))));
+    shared.forget_changes(2);
+    assert_eq!(shared.release(3, usize::MAX), [Path::new("/db").join(file_name(1))]);
+    assert_eq!((shared.archived_bytes(), shared.oldest_segment(), shared.changes_from(0)), (KIB, 2, None));
+}
+
+#[test]
+fn what_was_kept_for_readers_of_changes_goes_where_none_are_kept_any_more() {
+    let env = MemEnv::new();
+    let maker = maker(&env, KIB, KIB);
+    let archived = |number: u64| {
+        let path = maker.directory.join(file_name(number));
+        maker.env.open_log(&path, Some(KIB), true).expect("a healthy machine");
+        Archived { number, path, file_bytes: KIB, written: LINK_END, next_sequence: Some(1), since_ms: 0 }
+    };
+    let archive = Archive::found([1, 2].into_iter().map(archived));
+    let inherited = Inherited { archive, highest_number: 2, ..Inherited::default() };
+    let log = LogWriter::start(maker, inherited).expect("a healthy machine");
+    assert_eq!(log.shared().archived_bytes(), 0);
+    let gone = [1, 2].map(|number| Path::new("/db").join(file_name(number)));
+    assert_eq!(log.shared().release(3, usize::MAX), gone);
 }

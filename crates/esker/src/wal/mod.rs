@@ -36,3 +36,5 @@ mod salvage_test;
 mod segment_test;
 #[cfg(test)]
 mod tail_test;
+#[cfg(test)]
+mod verify_test;

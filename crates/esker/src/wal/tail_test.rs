@@ -2,14 +2,15 @@
 //! led by what has changed since.
 
 use super::format::RecordType;
-use super::replay_test::{FIRST, FULL, append, forged, link, maker, path, start};
-use super::segment::{Position, SegmentMaker};
+use super::replay_test::{FIRST, FULL, append, check_place, forged, link, maker, path, start};
+use super::segment::{Position, SegmentMaker, file_name};
 use super::tail::{End, LogTail, Taken};
 use super::writer::Inherited;
 use crate::base::key::Sequence;
 use crate::env::Env;
-use crate::env::fault::{Class, FaultEnv};
+use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::MemEnv;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 const SEGMENT_BYTES: usize = 1 << 10;
@@ -124,4 +125,81 @@ fn a_log_whose_next_segment_is_known_and_gone_does_not_go_on() {
         let found = read_on(&mut tail, newest, 9);
         assert_eq!(found, (vec![2], End::Lost), "newest: {newest:?}, used again: {used_again}");
     }
+}
+
+#[test]
+fn a_record_says_where_it_is() {
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(1), segment(1, (0, 0), &[1, 2]));
+    let (mut tail, mut offsets) = (tail(Arc::new(env.clone())), Vec::new());
+    let end = tail.read(None, &mut |record, position| {
+        check_place(&env, &record);
+        offsets.push(position.offset as usize);
+        Ok(Taken::Yes)
+    });
+    assert_eq!((offsets, end.expect("no fault is set")), (vec![FIRST, FIRST + STEP], End::Reached));
+}
+
+/// Trap: its end may be where a recovery has cut off what is there.
+#[test]
+fn what_is_read_ends_before_a_segment_whose_successor_is_missing() {
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(1), segment(1, (0, 0), &[1, 2]));
+    assert_eq!(read_on(&mut tail(Arc::new(env.clone())), Some(2), 9), (vec![], End::Lost));
+    // Its own file has another number, and no record yet. The salt is the same, as where none is.
+    let mut tail = tail(Arc::new(env.clone()));
+    env.set_file_bytes(&path(1), forged(3, SEGMENT_BYTES, &[]));
+    assert_eq!(read_on(&mut tail, None, 9), (vec![], End::Lost));
+}
+
+#[test]
+fn a_file_that_does_not_open_is_looked_for_again_or_an_error() {
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(1), segment(1, (0, 0), &[1]));
+    env.set_file_bytes(&path(2), segment(2, (1, 1), &[2]));
+    env.set_file_bytes(&path(3), segment(3, (2, 1), &[3]));
+    let read = |kind: ErrorKind, stays: bool| {
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        let mut tail = tail(Arc::new(faulty.clone()));
+        let rule = Rule::new(Class::Open, 0, Action::Fail(kind)).on_names_with(file_name(2));
+        faulty.add(if stays { rule.from_then_on() } else { rule });
+        let mut taken = Vec::new();
+        let end = tail.read(None, &mut |record, _| {
+            taken.push(record.sequence);
+            Ok(Taken::Yes)
+        });
+        (taken, end.ok())
+    };
+    assert_eq!(read(ErrorKind::NotFound, false), (vec![1, 2, 3], Some(End::Reached)), "another one has the name now");
+    assert_eq!(read(ErrorKind::NotFound, true), (vec![], Some(End::Lost)), "a later one tells that there was one");
+    assert_eq!(read(ErrorKind::Other, false), (vec![], None), "it may be there");
+}
+
+#[test]
+fn a_file_too_short_for_a_segment_is_none_and_one_with_a_link_alone_is() {
+    let env = MemEnv::new();
+    let end = (FIRST + STEP) as u64;
+    env.set_file_bytes(&path(1), segment(1, (0, 0), &[1]));
+    env.set_file_bytes(&path(2), forged(2, FIRST, &[(RecordType::Link, 0, link(1, end))]));
+    env.set_file_bytes(&path(3), segment(3, (2, 0), &[2]));
+    env.set_file_bytes(&path(8), vec![1; 50]);
+    env.set_file_bytes(&path(9), Vec::new());
+    assert_eq!(read_on(&mut tail(Arc::new(env)), None, 9), (vec![1, 2], End::Reached));
+}
+
+/// No engine writes such links.
+#[test]
+fn links_that_lead_in_a_circle_end() {
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(1), segment(1, (0, 0), &[1]));
+    env.set_file_bytes(&path(2), segment(2, (2, 1), &[2]));
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    // A search that goes round fails.
+    faulty.add(Rule::new(Class::Open, 100, Action::Fail(ErrorKind::Other)));
+    let maker = SegmentMaker { read_only: true, ..maker(Arc::new(faulty)) };
+    assert!(LogTail::from(maker, 1, 1, 1).expect("few files are opened").is_none());
+    // Two files say to be segment 2: one leads back to segment 1, and one to itself.
+    env.set_file_bytes(&path(2), segment(2, (1, 1), &[2]));
+    env.set_file_bytes(&path(3), segment(2, (2, 1), &[2]));
+    assert_eq!(read_on(&mut tail(Arc::new(env)), None, 9), (vec![1, 2], End::Reached));
 }

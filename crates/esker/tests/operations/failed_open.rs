@@ -6,9 +6,10 @@ use crate::common::*;
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Db, Error, Options};
+use esker::{Db, Error, Options, WriteOptions};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -544,4 +545,150 @@ fn a_writer_that_never_holds_still_is_not_told_as_damage() {
     is_at_work.store(false, Ordering::Relaxed);
     let reader = Db::open_read_only(DIRECTORY, options).unwrap();
     assert_eq!(keyspace(&reader, "k").get("a").unwrap().as_deref(), Some(&noise(100)[..]));
+}
+
+/// Tables in the directory.
+fn tables(env: &MemEnv) -> usize {
+    made(env).into_keys().filter(|name| name.ends_with(".table")).count()
+}
+
+/// A database that holds something back, of five lives: each has written a value of so many bytes,
+/// which is in no table. All were closed but the last one, which was if `closes`.
+fn of_five_lives(bytes: usize, closes: bool) -> (MemEnv, Options) {
+    let env = MemEnv::new();
+    let options = simulated(&env).wal_segment_bytes(1 << 20);
+    for life in 0..5u8 {
+        let db = Db::open(DIRECTORY, options.clone()).unwrap();
+        keyspace(&db, "a").put([life], noise(bytes)).unwrap();
+        if life < 4 || closes {
+            db.close().unwrap();
+        }
+    }
+    assert!(tables(&env) == 0 && files(&env).contains_key("RESERVE"));
+    (env, options)
+}
+
+/// What is held back is for the opens to come: a log of many segments that was closed stays as it
+/// is, unless there is little in it. What was not closed has to be written to tables.
+#[test]
+fn tables_of_an_open_get_what_is_held_back_if_they_are_short_or_must_be_written() {
+    // A value of 40,000 bytes is in a blob file, and the log refers to it.
+    for (bytes, closes, writes) in
+        [(1000, true, true), (40_000, true, true), (30_000, true, false), (30_000, false, true)]
+    {
+        let what = format!("{bytes} bytes, closed: {closes}");
+        let (env, options) = of_five_lives(bytes, closes);
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with(".table"));
+        let opened = Db::open(DIRECTORY, options.env(Arc::new(faulty.clone())));
+        let db = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((faulty.fired(), tables(&env) > 0), (1, writes), "{what}");
+        assert_eq!(all(&keyspace(&db, "a")).len(), 5, "{what}");
+        assert!(files(&env).contains_key("RESERVE"), "{what}");
+    }
+}
+
+/// What is held back is for a full disk, also where the manifest of an open finds no room. Trap:
+/// under the number of the one in force it would take its place before it is whole.
+#[test]
+fn only_on_a_full_disk_does_an_open_try_again_to_write_its_manifest() {
+    for (kind, opens) in [(ErrorKind::StorageFull, true), (ErrorKind::Other, false)] {
+        let env = MemEnv::new();
+        let options = simulated(&env).wal_segment_bytes(1 << 20);
+        let db = Db::open(DIRECTORY, options.clone()).unwrap();
+        keyspace(&db, "a").put("new", "1").unwrap();
+        db.close().unwrap();
+        let before = files(&env)["CURRENT"].clone();
+        let faulty = FaultEnv::new(Arc::new(env.clone()));
+        faulty.add(Rule::new(Class::Create, 0, Action::Fail(kind)).on_names_with("MANIFEST"));
+        let opened = Db::open(DIRECTORY, options.clone().env(Arc::new(faulty.clone())));
+        assert_eq!((opened.is_ok(), faulty.fired()), (opens, 1), "{kind:?}");
+        drop(opened);
+        assert_eq!(files(&env)["CURRENT"] != before, opens, "{kind:?}");
+        assert!(files(&env).contains_key("RESERVE"), "{kind:?}");
+        assert_eq!(keyspace(&Db::open(DIRECTORY, options).unwrap(), "a").count(..).unwrap(), 1, "{kind:?}");
+    }
+}
+
+/// Loads leave a table and an empty log, and large values that are written without log a blob file.
+#[test]
+fn without_current_a_table_or_a_blob_file_is_no_new_database() {
+    for name in ["000009.table", "000009.blob"] {
+        let env = MemEnv::new();
+        env.set_file_bytes(&Path::new(DIRECTORY).join(name), vec![7]);
+        match Db::open(DIRECTORY, simulated(&env)) {
+            Err(Error::Corruption { path, .. }) => assert!(path.ends_with("CURRENT"), "{name}: {path:?}"),
+            other => panic!("{name}: {other:?}"),
+        }
+        assert!(files(&env).contains_key(name), "{name}");
+    }
+}
+
+/// A program that may only read has no right to open a file for writing.
+#[test]
+fn who_only_reads_opens_no_segment_for_writing() {
+    let env = MemEnv::new();
+    let db = open(&env);
+    keyspace(&db, "a").put("a", "1").unwrap();
+    let opened = segments_for_writing(&env, |options| {
+        let reader = Db::open_read_only(DIRECTORY, options.clone()).unwrap();
+        let follower = Db::open_follower(DIRECTORY, options).unwrap();
+        keyspace(&db, "a").put("b", "1").unwrap();
+        assert_eq!(follower.catch_up().unwrap().batches, 1);
+        assert_eq!(all(&keyspace(&reader, "a")).len(), 1);
+    });
+    assert_eq!(opened, 0);
+}
+
+/// Trap: what is in no log is in a table that the manifest which was read first does not name. What
+/// is in the log comes later.
+#[test]
+fn what_is_changed_while_it_is_read_is_read_again() {
+    let env = MemEnv::new();
+    let writer = open(&env);
+    let written = keyspace(&writer, "k");
+    written.put("a", "1").unwrap();
+    let (is_first, called): (_, Arc<dyn Env>) = (AtomicBool::new(true), Arc::new(env.clone()));
+    let told = move |call: &str| {
+        // For the segments of the log.
+        if call == "Env::list" && is_first.swap(false, Ordering::Relaxed) {
+            written.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+            writer.flush().unwrap();
+            written.put("c", "1").unwrap();
+        }
+    };
+    let options = simulated(&env).env(Arc::new(Telling { told: Arc::new(told), called }));
+    let reader = Db::open_read_only(DIRECTORY, options).unwrap();
+    let keys: Vec<Vec<u8>> = all(&keyspace(&reader, "k")).into_keys().collect();
+    assert_eq!(keys, [b"a", b"b", b"c"]);
+}
+
+/// Only failures in a row count where nothing has changed: a writer at work may be the reason for
+/// any other.
+#[test]
+fn failures_beside_a_writer_at_work_are_not_counted() {
+    let env = MemEnv::new();
+    let writer = open(&env);
+    let written = keyspace(&writer, "k");
+    written.put("a", "1").unwrap();
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let (faults, called): (_, Arc<dyn Env>) = (faulty.clone(), Arc::new(faulty.clone()));
+    let listings = AtomicU32::new(0);
+    let told = move |call: &str| {
+        if call != "Env::list" {
+            return;
+        }
+        // For the segments of the log, once in each attempt.
+        let attempt = listings.fetch_add(1, Ordering::Relaxed);
+        if attempt < 4 {
+            written.put("a", "2").unwrap();
+            writer.flush().unwrap();
+        }
+        if attempt < 5 {
+            faults.add(Rule::new(Class::Read, 0, Action::Fail(ErrorKind::Other)).on_names_with(".wal"));
+        }
+    };
+    let options = simulated(&env).env(Arc::new(Telling { told: Arc::new(told), called }));
+    let reader = Db::open_read_only(DIRECTORY, options).unwrap();
+    assert_eq!((all(&keyspace(&reader, "k")).len(), faulty.fired()), (1, 5));
 }

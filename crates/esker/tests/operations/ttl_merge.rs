@@ -361,6 +361,21 @@ fn decisions_survive_the_loss_of_the_process() {
     assert_eq!(log.expires_at("k").expect("get"), Some(Expiry::At(at(17))));
 }
 
+/// Where entries expire, an operand without what it was written upon stands for nothing. Here that
+/// was in no log, and is lost with the process.
+#[test]
+fn a_recovered_operand_without_what_it_was_written_upon_stands_for_nothing() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let log = append(&db, None);
+    log.put_with("k", "one", &WriteOptions::new().disable_wal(true)).expect("put");
+    log.merge("k", "two").expect("merge");
+    assert_eq!(text(&log, "k").as_deref(), Some("one,two"));
+    drop((log, db));
+    let db = machine.open();
+    assert_eq!(text(&append(&db, None), "k"), None);
+}
+
 /// Seen in batches: each merge read a table, at five times the price of a single one.
 #[test]
 fn what_the_memtable_holds_is_looked_up_nowhere_else() {

@@ -1,11 +1,15 @@
 //! A directory that does not open is checked all the same, and all of its damage is listed.
 
+use crate::calling_env::Telling;
 use crate::common::*;
+use esker::env::Env;
 use esker::env::mem::MemEnv;
 use esker::internals::Random;
 use esker::{Compression, Db, Error, Options, VerifyEvent, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Files with their bytes, by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -321,4 +325,40 @@ fn what_is_told_is_what_was_damaged() {
         }
     }
     assert!(listed > 0);
+}
+
+/// A writer removes segments that hold nothing, without an edit of the manifest. Trap: each listing
+/// of the directory in turn has one that is gone before a file is opened.
+#[test]
+fn a_segment_that_is_removed_before_it_can_be_opened_is_no_damage() {
+    let mut files = specimen();
+    let table = ending(&files, ".table").remove(0);
+    let magic = files[&table].len() - 2;
+    flip(&mut files, &table, magic);
+    for nth in 0.. {
+        let (env, listings) = (with_files(&files), Arc::new(AtomicU64::new(0)));
+        let (machine, counted) = (env.clone(), Arc::clone(&listings));
+        let told = move |call: &str| {
+            let gone = Path::new(DIRECTORY).join("000099.wal");
+            if call == "Env::list" && counted.fetch_add(1, Ordering::Relaxed) == nth {
+                machine.set_file_bytes(&gone, vec![0; 200]);
+            }
+            if call == "Env::open" {
+                let _ = machine.remove(&gone);
+            }
+        };
+        let called: Arc<dyn Env> = Arc::new(env.clone());
+        let options = options(&env).env(Arc::new(Telling { told: Arc::new(told), called }));
+        let mut damage = Vec::new();
+        let verified = Db::verify_directory(DIRECTORY, options, &mut |event| {
+            if let VerifyEvent::Damage(error) = event {
+                damage.push(error.to_string());
+            }
+        });
+        assert!(verified.is_err() && damage.iter().all(|text| text.contains(&table)), "listing {nth}: {damage:?}");
+        if listings.load(Ordering::Relaxed) <= nth {
+            assert!(nth > 1, "{nth} listings");
+            break;
+        }
+    }
 }

@@ -129,6 +129,20 @@ fn batches_that_claim_too_much_are_refused() {
     );
 }
 
+/// A keyspace that no manifest has was not dropped, be its number the next one or a later one; and
+/// no engine writes a range without a key.
+#[test]
+fn batches_of_what_cannot_be_there_are_refused() {
+    let payloads = [
+        ("keyspace-with-the-next-number", put(KEYSPACE + 1, b"a")),
+        ("keyspace-with-a-later-number", put(KEYSPACE + 2, b"a")),
+        ("range-without-a-key", [varints(&[5, KEYSPACE]), counted(b"b"), counted(b"a")].concat()),
+    ];
+    for (name, payload) in payloads {
+        assert_refused(name, vec![segment(1, [0, 0, 0], &[(BATCH, 1001, payload), batch(1002, &["b"])])]);
+    }
+}
+
 /// Sequence numbers at the end of all numbers, again, and backwards.
 #[test]
 fn sequence_numbers_at_their_largest_do_not_wrap() {

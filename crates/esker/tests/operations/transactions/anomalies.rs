@@ -1,7 +1,7 @@
 //! The anomalies that serializable transactions must not show, one test each.
 
 use super::*;
-use esker::escape_key;
+use esker::{ReverseBytewise, escape_key};
 
 #[test]
 fn no_update_is_lost() {
@@ -200,5 +200,44 @@ fn a_range_delete_is_a_write_to_every_key_in_it() {
         }
         elsewhere.commit().unwrap();
         keyspace.put("m", "old").unwrap();
+    }
+}
+
+#[test]
+fn a_range_deleted_before_the_transaction_began_is_no_conflict() {
+    let db = database();
+    let keyspace = with_keys(&db, &["a", "m"]);
+    for flush in [false, true] {
+        keyspace.delete_range("j".."p").unwrap();
+        let mut transaction = db.transaction();
+        assert_eq!(get(&mut transaction, &keyspace, "m"), None);
+        transaction.put(&keyspace, "y", "new").unwrap();
+        keyspace.put("z", "other").unwrap();
+        if flush {
+            db.flush().unwrap();
+        }
+        assert_eq!(conflict(transaction.commit()), None, "flush: {flush}");
+    }
+}
+
+#[test]
+fn a_range_delete_is_a_write_to_every_key_in_it_in_any_order() {
+    let db = database();
+    let options = KeyspaceOptions::default().comparator(ReverseBytewise);
+    let keyspace = db.keyspace("reverse", options).unwrap();
+    for (key, expected) in [("z", false), ("p", true), ("n", true), ("m", true), ("j", false), ("a", false)] {
+        for writes in [false, true] {
+            let mut transaction = db.transaction();
+            if writes {
+                transaction.put(&keyspace, key, "mine").unwrap();
+            } else {
+                assert_eq!(get(&mut transaction, &keyspace, key), None);
+            }
+            transaction.put(&keyspace, "y", "mine").unwrap();
+            keyspace.put("o", "old").unwrap();
+            keyspace.delete_range("p".."j").unwrap();
+            let met = conflict(transaction.commit());
+            assert_eq!(met.as_deref(), expected.then_some(key), "{key}, written: {writes}");
+        }
     }
 }

@@ -146,3 +146,28 @@ fn a_switch_of_memtables_between_the_looks_hides_nothing() {
         assert_eq!(is_conflict(world.holds(&mut conflicts)), expected, "{before} {after}");
     }
 }
+
+/// What the first look has passed counts no more.
+#[test]
+fn little_behind_much_is_looked_through_under_the_lock() {
+    let world = World::new();
+    world.put("z", &[0; 2 * MOST_LOCKED_BYTES]);
+    let transaction = world.reader();
+    let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
+    conflicts.catch_up().unwrap();
+    world.put("z", b"new");
+    assert!(world.holds(&mut conflicts).unwrap());
+}
+
+/// One that was full before the first look has only what the transaction sees.
+#[test]
+fn a_memtable_without_later_writes_is_not_looked_through() {
+    let world = World::new();
+    world.put("key", b"old");
+    let transaction = world.reader();
+    crate::db::background::rotate::rotate(&world.inner, &mut world.inner.writer.lock(), world.keyspace.id, 0);
+    let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
+    conflicts.catch_up().unwrap();
+    world.put("z", b"new");
+    assert!(world.holds(&mut conflicts).unwrap());
+}
