@@ -5,7 +5,7 @@
 //! says which of its pages are in memory, `reader.rs` replays after a start, `tail.rs` reads behind
 //! a writer, `archive.rs` and `retention.rs` keep segments for readers of changes, and `reserve.rs`
 //! holds back what an open on a full disk needs. Of a damaged log, `salvage.rs` replays what comes
-//! before the damage, and `verify.rs` lists all of it.
+//! before the damage, or behind it if tables have the rest, and `verify.rs` lists all of it.
 
 pub mod archive;
 pub mod format;

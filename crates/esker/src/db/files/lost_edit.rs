@@ -128,8 +128,8 @@ pub fn last_write<'a>(
     flushed.fold(state.last_sequence.max(in_log), Sequence::max)
 }
 
-/// Whether all of a table has one number, which its keyspace had not reached when it was begun.
-/// What a flush writes may be such a table too, of one entry.
+/// Whether all of a table has one number, which its keyspace had not reached when it was begun. Not
+/// of a table of one entry: what a flush writes may be such a one too.
 pub fn is_of_a_load(summary: &TableSummary) -> bool {
     let flushed = summary.keyspace.as_ref().map_or(0, |label| label.flushed);
     summary.entries > 1 && summary.smallest_sequence == summary.largest_sequence && summary.largest_sequence > flushed

@@ -13,8 +13,8 @@
 //! On a full disk, steps 5 to 7 have what the database holds back for that (`wal/reserve.rs`).
 //!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any
-//! number of times. A recovery that fails removes the tables it has written: on a full disk they
-//! would pile up with each attempt.
+//! number of times. A recovery that fails removes the tables and blob files it has written: on a
+//! full disk they would pile up with each attempt.
 
 use crate::base::key::Sequence;
 use crate::base::memory::{MemoryPool, PoolUser};
