@@ -99,8 +99,8 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, paus
 
 /// The next compaction due, in any keyspace; in one whose last has failed if none is due elsewhere,
 /// so that a large one, for which there is no room, does not keep the others from making some. If
-/// every due compaction reads a table that was found
-/// damaged, that error: reading it again does not mend it. A manual compaction reads it again.
+/// every due compaction reads a table that was found damaged, that error: reading it again does not
+/// mend it. A manual compaction reads it again.
 pub fn next_job(inner: &Inner, paused: bool) -> Result<Option<Job>> {
     let mut damage = None;
     let mut keyspaces = inner.all_keyspaces();
