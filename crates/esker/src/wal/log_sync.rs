@@ -45,7 +45,8 @@ pub(super) struct State {
     next_file_bytes: u64,
     durable: Position,
     syncing: bool,
-    failed: bool,
+    /// Why no sync succeeds any more: what became of the first one that failed, with its cause.
+    pub(super) failure: Option<String>,
 }
 
 /// The part of the log that all threads share.
@@ -72,17 +73,22 @@ pub struct LogSync {
     pub(super) synced_writes: AtomicBool,
     pub(super) keeps_changes: bool,
     /// Makes durable what records refer to: done before every sync of records.
-    before_sync: OnceLock<BeforeSync>,
+    before_sync: OnceLock<Callback<BeforeSync>>,
+    /// Told of the failure after which no sync succeeds any more.
+    on_failure: OnceLock<Callback<OnFailure>>,
     /// Of writers, for the next segment.
     pub stalls: StallStats,
 }
 
-/// See [`LogSync::sync_before`].
-struct BeforeSync(Box<dyn Fn() -> Result<()> + Send + Sync>);
+type BeforeSync = dyn Fn() -> Result<()> + Send + Sync;
+type OnFailure = dyn Fn(&str) + Send + Sync;
 
-impl std::fmt::Debug for BeforeSync {
+/// A part of a sync that is not the log's own. Called without a lock of the log.
+struct Callback<F: ?Sized>(Box<F>);
+
+impl<F: ?Sized> std::fmt::Debug for Callback<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BeforeSync")
+        f.write_str("Callback")
     }
 }
 
@@ -97,17 +103,13 @@ impl Drop for Preparing<'_> {
     }
 }
 
-/// A sync is going on. If it ends in a panic of the environment, what is on the device is unknown:
-/// as after a failed one, the log takes no more.
+/// A sync is going on. Only a panic of the environment drops this: what is on the device is unknown
+/// then, as after a sync that failed. The panic goes on in the thread that synced.
 struct Syncing<'a>(&'a LogSync);
 
 impl Drop for Syncing<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.syncing = false;
-        state.failed |= std::thread::panicking();
-        drop(state);
-        self.0.turn.notify_all();
+        self.0.end_sync(Some("a panic interrupted a sync of the write-ahead log".into()));
     }
 }
 
@@ -136,7 +138,7 @@ impl LogSync {
             next_file_bytes: next_file_bytes.min(maker.largest_bytes),
             durable: Position::default(),
             syncing: false,
-            failed: false,
+            failure: None,
         };
         LogSync {
             state: Mutex::new(state),
@@ -151,13 +153,14 @@ impl LogSync {
             synced_writes: AtomicBool::new(false),
             keeps_changes,
             before_sync: OnceLock::new(),
+            on_failure: OnceLock::new(),
             stalls: StallStats::default(),
         }
     }
 
     /// Returns when everything before `position` is on the device. One caller syncs for all that
-    /// wait. After a failed sync every later call fails: the state of the device is unknown then,
-    /// and asking again would not tell.
+    /// wait. After a failed sync every later call fails, with the cause of that: the state of the
+    /// device is unknown then, and asking again would not tell.
     pub fn sync_to(&self, position: Position) -> Result<()> {
         let unsynced = |segment: &Arc<Segment>| {
             let (from, to) = (segment.synced.load(Ordering::Relaxed), segment.written.load(Ordering::Acquire));
@@ -180,7 +183,15 @@ impl LogSync {
     /// fails, so does the sync. To be said once, before the first record.
     pub fn sync_before(&self, make_durable: Box<dyn Fn() -> Result<()> + Send + Sync>) {
         // A second one would be a defect of the caller; the first one stays.
-        let _ = self.before_sync.set(BeforeSync(make_durable));
+        let _ = self.before_sync.set(Callback(make_durable));
+    }
+
+    /// Has `tell` called once if a sync fails, or a panic interrupts it, with the reason that all
+    /// later calls give for failing too. It is called by the thread that syncs, before any other
+    /// one can meet the failure. To be said once.
+    pub fn on_failure(&self, tell: Box<dyn Fn(&str) + Send + Sync>) {
+        // As in `sync_before`.
+        let _ = self.on_failure.set(Callback(tell));
     }
 
     /// Up to where everything is known to be on the device since a sync of this run; the beginning
@@ -227,8 +238,8 @@ impl LogSync {
     ) -> Result<()> {
         let mut state = self.state.lock();
         loop {
-            if state.failed {
-                return Err(Error::ReadOnly { why: "an earlier sync of the write-ahead log failed".into() });
+            if let Some(why) = &state.failure {
+                return Err(Error::ReadOnly { why: why.clone() });
             }
             if done(&state) {
                 return Ok(());
@@ -243,16 +254,30 @@ impl LogSync {
         // between is left to the next sync.
         let chosen = choose(&state);
         drop(state);
-        let _syncing = Syncing(self);
+        let syncing = Syncing(self);
         let before = self.before_sync.get().filter(|_| of_records);
         let result = before.map_or(Ok(()), |before| before.0()).and_then(|()| sync_stretches(&chosen, of_records));
-        let mut state = self.state.lock();
-        match &result {
-            Ok(()) => note(&mut state, &chosen),
-            Err(_) => state.failed = true,
+        std::mem::forget(syncing);
+        if result.is_ok() {
+            note(&mut self.state.lock(), &chosen);
         }
-        drop(state);
+        let failure = |error: &Error| format!("an earlier sync of the write-ahead log failed ({error})");
+        self.end_sync(result.as_ref().err().map(failure));
         result
+    }
+
+    /// Ends the sync that is going on. With a `failure`, it was the last one.
+    fn end_sync(&self, failure: Option<String>) {
+        // Before others are told: of several that waited, a later one could otherwise be the first
+        // to say why the database takes no more writes, or write once more before it is said.
+        if let (Some(why), Some(told)) = (&failure, self.on_failure.get()) {
+            told.0(why);
+        }
+        let mut state = self.state.lock();
+        state.syncing = false;
+        state.failure = failure;
+        drop(state);
+        self.turn.notify_all();
     }
 
     /// What the database holds back for opens on a full disk.

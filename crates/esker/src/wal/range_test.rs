@@ -1,6 +1,7 @@
 //! What syncs of parts of a segment promise, and that what they leave out stays away.
 
 use super::format::RECORD_HEADER_BYTES;
+use super::log_sync::LogSync;
 use super::reader::{Visited, replay};
 use super::segment::Position;
 use super::segment::{SegmentMaker, file_name};
@@ -8,8 +9,11 @@ use super::writer::{Inherited, LogWriter};
 use crate::env::Env;
 use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::{CrashMode, MemEnv};
+use crate::error::{Error, Result};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
 const SEGMENT_BYTES: u64 = 1 << 10;
 
@@ -170,6 +174,83 @@ fn a_panic_during_a_sync_is_a_sync_that_failed() {
     std::thread::spawn(move || done.send(shared.sync_all().is_err() && shared.sync_link(1).is_err()));
     let failed = is_done.recv_timeout(std::time::Duration::from_secs(300)).expect("a sync waits for one that is over");
     assert!(failed, "nobody knows what the device has");
+}
+
+/// The database is told before any other thread can meet the failure, and say something else.
+#[test]
+fn all_that_meet_a_failed_sync_give_the_reason_that_the_database_is_told() {
+    for (action, cause) in [(Action::Fail(ErrorKind::Other), "injected failure"), (Action::Panic, "a panic")] {
+        let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+        let mut log = start(Arc::new(faulty.clone()));
+        append(&mut log, 1);
+        let shared = Arc::clone(log.shared());
+        let (tell, told) = mpsc::channel();
+        let telling = Arc::downgrade(&shared);
+        shared.on_failure(Box::new(move |why: &str| {
+            let known = telling.upgrade().and_then(|log| log.state.lock().failure.clone());
+            tell.send((why.to_owned(), known)).expect("the test listens");
+        }));
+        faulty.add(Rule::new(Class::Sync, 0, action).on_names_with(file_name(1)));
+        let first = catch_unwind(AssertUnwindSafe(|| shared.sync_all()));
+        assert!(!matches!(first, Ok(Ok(()))), "{first:?}");
+        let (why, known) = told.try_recv().expect("it is told");
+        assert!(why.contains(cause), "{why}");
+        assert_eq!(known, None, "others know it already");
+        for again in [shared.sync_all(), shared.sync_link(1), log.close()] {
+            assert!(matches!(&again, Err(Error::ReadOnly { why: given }) if *given == why), "{again:?}");
+        }
+        assert!(told.try_recv().is_err(), "it is told once");
+    }
+}
+
+#[test]
+fn a_panic_in_a_sync_is_told_to_those_who_wait_for_it() {
+    let mut log = start(Arc::new(MemEnv::new()));
+    append(&mut log, 1);
+    let shared = Arc::clone(log.shared());
+    let (begin, begun) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = Mutex::new(goes_on);
+    shared.sync_before(Box::new(move || -> Result<()> {
+        begin.send(()).expect("the test waits");
+        goes_on.lock().expect("one thread syncs").recv().expect("the test goes on");
+        // Without a message to standard error.
+        resume_unwind(Box::new("on purpose"))
+    }));
+    let other = Arc::clone(&shared);
+    let syncing = std::thread::spawn(move || other.sync_all());
+    begun.recv().expect("a sync begins");
+    let (done, is_done) = mpsc::channel();
+    // Not scoped: if it hangs, the test must end all the same.
+    std::thread::spawn(move || done.send(shared.sync_all()));
+    go_on.send(()).expect("the sync waits");
+    let waited = is_done.recv_timeout(std::time::Duration::from_secs(300)).expect("it waits for a sync that is over");
+    assert!(matches!(&waited, Err(Error::ReadOnly { why }) if why.contains("a panic interrupted")), "{waited:?}");
+    assert!(syncing.join().is_err(), "the panic is that of the thread that synced");
+}
+
+/// Syncs when it goes.
+struct SyncsAtEnd(Arc<LogSync>);
+
+impl Drop for SyncsAtEnd {
+    fn drop(&mut self) {
+        self.0.sync_all().expect("a healthy machine");
+    }
+}
+
+/// What the program does while it unwinds says nothing of the device.
+#[test]
+fn a_sync_in_a_thread_that_has_panicked_is_not_taken_for_one_that_did() {
+    let mut log = start(Arc::new(MemEnv::new()));
+    append(&mut log, 1);
+    let syncs = SyncsAtEnd(Arc::clone(log.shared()));
+    let unwound = catch_unwind(AssertUnwindSafe(move || -> Result<()> {
+        let _syncs = syncs;
+        resume_unwind(Box::new("on purpose"))
+    }));
+    assert!(unwound.is_err());
+    append(&mut log, 2);
+    log.shared().sync_all().expect("no sync has failed");
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! Panics in background threads: what is under the engine panics in the middle of its work.
+//! Panics in the middle of work, of what is under the engine: in background threads, and in those
+//! of the program that sync the log.
 
-use crate::common::{count, keyspace, simulated, wait_until};
+use crate::common::{count, keyspace, simulated, synced, wait_until};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
 use esker::{Db, Error, Keyspace, Options};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 fn options(env: impl esker::env::Env + 'static, threads: usize) -> Options {
@@ -75,5 +77,52 @@ fn a_panic_in_the_background_ends_writing_and_nothing_else() {
         k.put("late", "v").unwrap();
         db.compact().unwrap();
         db.verify().unwrap();
+    }
+}
+
+/// Something that syncs the log.
+type Call = fn(&Db, &Keyspace) -> esker::Result<()>;
+
+/// Seen: a handle that said it was healthy, and took writes, until the next sync failed. Trigger:
+/// an environment that panics in a sync of the log, in a thread of the program. Cost: what was
+/// acknowledged meanwhile, which no sync could make durable any more.
+#[test]
+fn a_panic_in_a_sync_of_the_log_ends_writing_at_once() {
+    // Those with another keyspace that has writes: a flush of one syncs the log for the others. A
+    // flush of the only one syncs a link of the log.
+    let calls: [(&str, bool, Call); 9] = [
+        ("a write", true, |_, k| k.put_with("b", "2", &synced())),
+        ("a conditional write that declines", true, |_, k| k.put_if_absent_with("a", "2", &synced()).map(drop)),
+        ("a sync", true, |db, _| db.sync()),
+        ("a flush", true, |db, _| db.flush()),
+        ("a flush of the only keyspace", false, |db, _| db.flush()),
+        ("a checkpoint", true, |db, _| db.checkpoint("/copy")),
+        ("an ingest", true, |_, k| k.ingest([("z", "3")]).map(drop)),
+        ("a drop of a keyspace", true, |db, _| db.drop_keyspace("other")),
+        ("a close", true, |db, _| db.clone().close()),
+    ];
+    for (what, has_others, call) in calls {
+        let env = MemEnv::new();
+        let fault = FaultEnv::new(Arc::new(env.clone()));
+        let db = Db::open("/db", simulated(fault.clone()).wal_segment_bytes(4096)).unwrap();
+        let (k, other) = (keyspace(&db, "k"), keyspace(&db, "other"));
+        // More than a segment of the log holds.
+        ["a", "aa", "aaa"].iter().for_each(|key| k.put(key, [1; 2000]).unwrap());
+        if has_others {
+            other.put("a", "1").unwrap();
+        }
+        fault.add(Rule::new(Class::Sync, 0, Action::Panic).on_names_with(".wal"));
+        let interrupted = catch_unwind(AssertUnwindSafe(|| call(&db, &k)));
+        assert!(interrupted.is_err() && fault.fired() == 1, "{what}: {interrupted:?}");
+        let refused = k.put("late", "v");
+        let says_why = |why: &str| why.contains("a panic interrupted a sync");
+        assert!(matches!(&refused, Err(Error::ReadOnly { why }) if says_why(why)), "{what}: {refused:?}");
+        let health = db.health();
+        assert!(!health.writable && health.problem.as_deref().is_some_and(says_why), "{what}: {health:?}");
+        assert!(k.get("a").unwrap().is_some(), "{what}");
+        drop((k, other, db));
+        let db = Db::open("/db", simulated(env)).unwrap();
+        let k = keyspace(&db, "k");
+        assert!(k.get("aaa").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
     }
 }

@@ -8,6 +8,7 @@
 //! The code of the engine is what runs, unless a model says that it mirrors some. Each test lists
 //! at its head the mistakes that were planted in the engine to see it fail.
 
+mod between_writes;
 mod cache;
 mod counters;
 mod log;

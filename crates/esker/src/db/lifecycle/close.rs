@@ -78,7 +78,7 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
 fn commit(inner: &Inner, is_closed: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     if let Some(manifest) = &mut *manifest {
-        manifest.commit(is_closed)?;
+        inner.error_state.refusing_after_panic(|| manifest.commit(is_closed))?;
         // With the lock: a keyspace that is being dropped needs no other, and a manifest of its own
         // would not say that the database was closed.
         inner.error_state.refuse_writes("it was closed");

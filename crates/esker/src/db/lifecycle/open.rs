@@ -37,6 +37,7 @@ use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspac
 use crate::db::state::counted_lock::CountedLock;
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
+use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
 use crate::db::state::kept_blobs::KeptBlobs;
@@ -60,7 +61,7 @@ use crate::wal::reserve::RESERVE_BYTES;
 use crate::wal::segment::{Position, SegmentMaker};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,7 +129,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         }
     })?;
     let last_sequence = manifest.state().last_sequence;
-    remover::remove_orphans(&*env, directory, manifest.number(), manifest.state(), &BTreeSet::new())?;
+    remover::remove_orphans(&*env, directory, manifest.number(), manifest.state())?;
     let used = blobs_in_use(&recovering);
     let (keeps_changes, segment) = (log.shared().keeps_changes(), log.position().segment);
     let held = remover::remove_orphan_blobs(&*env, directory, &blobs, &used, keeps_changes)?;
@@ -366,6 +367,7 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
+    let error_state = ErrorState::new(events.clone(), log.as_ref().map(LogWriter::shared));
     let latencies = Measured::new(options.latency_histograms);
     let inner = Inner {
         directory: directory.to_path_buf(),
@@ -392,7 +394,7 @@ fn assemble(
         memory: PoolUser::new(&memory),
         memory_wanted: AtomicBool::new(false),
         order_wanted: AtomicBool::new(false),
-        error_state: crate::db::state::error_state::ErrorState::new(events.clone()),
+        error_state,
         events,
         counters: Counters::default(),
         latencies,

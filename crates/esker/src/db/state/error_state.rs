@@ -3,10 +3,12 @@
 use crate::db::state::events::{Event, Events};
 use crate::env::directory_syncs::names_are_lost;
 use crate::error::{Error, Result};
+use crate::wal::log_sync::LogSync;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The health of a database.
@@ -41,6 +43,31 @@ struct BackgroundFailure {
     text: String,
     path: PathBuf,
     disk_full: bool,
+}
+
+impl BackgroundFailure {
+    fn new(error: &Error) -> BackgroundFailure {
+        let path = match error {
+            Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
+            _ => PathBuf::new(),
+        };
+        BackgroundFailure { text: error.to_string(), path, disk_full: error.is_disk_full() }
+    }
+}
+
+/// Failures of background work that last.
+#[derive(Debug, Default)]
+struct BackgroundFailures {
+    /// The last flush found no room.
+    of_flush: Option<BackgroundFailure>,
+    /// The last round failed, and not for that.
+    of_round: Option<BackgroundFailure>,
+}
+
+impl BackgroundFailures {
+    fn first(&self) -> Option<&BackgroundFailure> {
+        self.of_flush.as_ref().or(self.of_round.as_ref())
+    }
 }
 
 /// See [`ErrorState::unfinished`].
@@ -82,7 +109,7 @@ pub struct ErrorState {
     /// Set once, never cleared: only opening again helps.
     poisoned: AtomicBool,
     why: Mutex<Option<Refusal>>,
-    background_failure: Mutex<Option<BackgroundFailure>>,
+    background: Mutex<BackgroundFailures>,
     /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
     failed_merges: AtomicU64,
@@ -90,9 +117,16 @@ pub struct ErrorState {
 }
 
 impl ErrorState {
-    /// In good health. Failures are reported to `events`.
-    pub fn new(events: Events) -> ErrorState {
-        ErrorState { events, ..ErrorState::default() }
+    /// In good health. Failures are reported to `events`. If a sync of the `log` fails, or a panic
+    /// interrupts one, all later writes are refused, whatever the sync was for: what is on the
+    /// device is unknown.
+    pub fn new(events: Events, log: Option<&Arc<LogSync>>) -> Arc<ErrorState> {
+        let error_state = Arc::new(ErrorState { events, ..ErrorState::default() });
+        if let Some(log) = log {
+            let told = Arc::clone(&error_state);
+            log.on_failure(Box::new(move |why: &str| told.refuse(why)));
+        }
+        error_state
     }
 
     /// The error for a write, if there must not be any more.
@@ -136,10 +170,28 @@ impl ErrorState {
         Unfinished(self)
     }
 
+    /// Does `work`, of which a panic leaves open what is on the device: writes are refused then.
+    pub fn refusing_after_panic<T>(&self, work: impl FnOnce() -> T) -> T {
+        let unfinished = self.unfinished();
+        let done = work();
+        unfinished.finish();
+        done
+    }
+
     /// Refuses all writes because of a panic.
     pub fn refuse_after_panic(&self, why: &str) {
-        self.events.note(|| Event::ReadOnly(why.to_owned()));
-        *self.why.lock() = Some(Refusal::Failed(why.to_owned()));
+        self.refuse(why);
+    }
+
+    /// Refuses all writes for a reason that is a failure. The first such reason stays: a later one
+    /// may be due to it, as a panic of background work to one in a sync.
+    fn refuse(&self, why: &str) {
+        let mut reason = self.why.lock();
+        if !matches!(*reason, Some(Refusal::Failed(_))) {
+            self.events.note(|| Event::ReadOnly(why.to_owned()));
+            *reason = Some(Refusal::Failed(why.to_owned()));
+        }
+        drop(reason);
         self.poisoned.store(true, Ordering::Release);
     }
 
@@ -149,41 +201,51 @@ impl ErrorState {
         self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Notes a failure of background work, which is tried again.
+    /// Notes a failure of a round of background work, which is tried again.
     pub fn note_background_failure(&self, error: &Error) {
         if names_are_lost(error) {
             return self.refuse_after(error);
         }
-        let path = match error {
-            Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
-            _ => PathBuf::new(),
-        };
-        let mut background_failure = self.background_failure.lock();
-        if background_failure.is_none() {
-            self.events.note(|| Event::BackgroundError(error.to_string()));
-        }
-        *background_failure =
-            Some(BackgroundFailure { text: error.to_string(), path, disk_full: error.is_disk_full() });
+        self.change_failures(|failures| {
+            if failures.of_flush.is_none() {
+                failures.of_round = Some(BackgroundFailure::new(error));
+            }
+        });
     }
 
-    /// Notes that background work succeeded.
+    /// Notes how a flush ended, if it found no room: it is tried again, maybe while a compaction
+    /// goes on that may make some.
+    pub fn note_flush(&self, full: Option<&Error>) {
+        match full.filter(|error| names_are_lost(error)) {
+            Some(error) => self.refuse_after(error),
+            None => self.change_failures(|failures| failures.of_flush = full.map(BackgroundFailure::new)),
+        }
+    }
+
+    /// Notes that a round of background work succeeded.
     pub fn recovered(&self) {
-        if self.background_failure.lock().take().is_some() {
-            self.events.note(|| Event::Recovered);
+        self.change_failures(|failures| *failures = BackgroundFailures::default());
+    }
+
+    /// Changes what is noted, and tells of the first failure and of the end of the last.
+    fn change_failures(&self, change: impl FnOnce(&mut BackgroundFailures)) {
+        let mut failures = self.background.lock();
+        let had_one = failures.first().is_some();
+        change(&mut failures);
+        match failures.first() {
+            Some(failure) if !had_one => self.events.note(|| Event::BackgroundError(failure.text.clone())),
+            None if had_one => self.events.note(|| Event::Recovered),
+            _ => {}
         }
     }
 
     /// The error for a writer that would have to wait for background work which keeps failing.
     pub fn check_background(&self) -> Result<()> {
-        match &*self.background_failure.lock() {
+        match self.background.lock().first() {
             None => Ok(()),
-            Some(background_failure) => {
-                let kind = if background_failure.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
-                Err(Error::io(
-                    "flush to",
-                    &background_failure.path,
-                    io::Error::new(kind, background_failure.text.clone()),
-                ))
+            Some(failure) => {
+                let kind = if failure.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+                Err(Error::io("flush to", &failure.path, io::Error::new(kind, failure.text.clone())))
             }
         }
     }
@@ -220,13 +282,12 @@ impl ErrorState {
             Some(Refusal::Failed(text)) => Some(text.clone()),
             Some(Refusal::Intended(_)) | None => None,
         };
-        let background_failure =
-            self.background_failure.lock().as_ref().map(|background_failure| background_failure.text.clone());
+        let background = self.background.lock().first().map(|failure| failure.text.clone());
         let damaged = self.damaged.lock().keys().next().cloned();
         let damage = damaged.and_then(|path| self.damage_of(&path)).or(damaged_blob).map(|error| error.to_string());
         Health {
             writable: !self.poisoned.load(Ordering::Acquire),
-            problem: why.or(background_failure).or(damage),
+            problem: why.or(background).or(damage),
             stall_reason,
             failed_merges: self.failed_merges.load(Ordering::Relaxed),
         }

@@ -48,6 +48,7 @@ use crate::base::key_order::KeyOrder;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
+use crate::db::state::between_writes;
 use crate::db::state::compaction_state::CompactionState;
 use crate::db::state::counted_lock::CountedLock;
 use crate::db::state::counters::Counters;
@@ -424,7 +425,7 @@ pub struct Inner {
     pub order_wanted: AtomicBool,
     /// What is known of the memory of all parts.
     pub write_buffer_manager: WriteBufferManager,
-    pub error_state: ErrorState,
+    pub error_state: Arc<ErrorState>,
     pub events: Events,
     pub counters: Counters,
     /// How long calls take.
@@ -527,17 +528,7 @@ impl Inner {
     /// What a lookup without snapshot finds, and whether no write was under way meanwhile: then it
     /// met no batch that was applied in part, and what it found was so at one moment.
     pub fn look_between_writes<T>(&self, look: impl FnOnce() -> T) -> (T, bool) {
-        let before = self.sequence_between_writes();
-        let found = look();
-        (found, before.is_some() && self.sequence_between_writes() == before)
-    }
-
-    /// The last sequence number, if no write is under way.
-    fn sequence_between_writes(&self) -> Option<Sequence> {
-        let is_locked = self.writer.is_locked();
-        // Pairs with the release of the lock: the number is that of the last write before it.
-        std::sync::atomic::fence(Ordering::Acquire);
-        (!is_locked).then(|| self.last_sequence.load(Ordering::Acquire))
+        between_writes::look_between_writes(|| self.writer.is_locked(), &self.last_sequence, look)
     }
 
     /// The time of a read that belongs to no snapshot; not read where nothing expires.
@@ -682,7 +673,8 @@ impl Inner {
         Some(Change::LogSynced { segment, offset })
     }
 
-    /// Makes the log durable as far as it goes, poisoning the handle if that fails.
+    /// Makes the log durable as far as it goes. If that fails, the log itself has made the handle
+    /// read-only ([`ErrorState::new`]).
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
         let Some(log) = &self.log else { return Ok(()) };
@@ -690,9 +682,9 @@ impl Inner {
         self.note_sync(synced)
     }
 
-    /// Tells of a sync of the log, poisoning the handle if it failed.
+    /// Tells those who wait for syncs of the log that one has succeeded, if it has.
     pub fn note_sync(&self, synced: Result<()>) -> Result<()> {
-        synced.map_err(|error| self.error_state.poison(error))?;
+        synced?;
         self.watchers.note_sync();
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `inner` | the database and its keyspaces, and their locks |
 //! | `read_state` | what a read searches, and how it is replaced as a whole |
+//! | `between_writes` | lookups without a lock that know whether a write was under way |
 //! | `snapshots` | which sequence numbers and times are still read at |
 //! | `compaction_state` | what compaction remembers of a keyspace |
 //! | `counted_lock` | a lock that counts the threads that wait for it |
@@ -23,6 +24,7 @@
 //! | `watchers` | threads that wait for writes to some keys |
 //! | `write_throttle` | how fast flushes are, and how fast a memtable may fill |
 
+pub mod between_writes;
 pub mod compaction_state;
 pub mod counted_lock;
 pub mod counters;
