@@ -11,7 +11,7 @@
 
 use esker::internals::Random;
 use esker::merge::UInt64Add;
-use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode};
+use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode, WriteOptions};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -28,14 +28,27 @@ const DATA_FACTOR: u64 = 4;
 
 const BUDGET: &str = "ESKER_TEST_MEMORY_BUDGET_MIB";
 
+/// Deletes of ranges that would together take almost twice the budget of 32 MiB.
+const RANGE_DELETES: usize = 400_000;
+
 #[test]
 fn a_random_load_stays_within_the_budget() {
+    in_processes("a_random_load_stays_within_the_budget", &["32", "64", "128"], measure);
+}
+
+#[test]
+fn range_deletes_in_many_keyspaces_stay_within_the_budget() {
+    in_processes("range_deletes_in_many_keyspaces_stay_within_the_budget", &["32"], measure_range_deletes);
+}
+
+/// Measures with each budget in another process, which runs this test alone.
+fn in_processes(test: &str, budgets: &[&str], measure: fn(u64)) {
     if let Ok(budget) = std::env::var(BUDGET) {
         return measure(budget.parse().unwrap());
     }
-    for budget in ["32", "64", "128"] {
+    for budget in budgets {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "a_random_load_stays_within_the_budget", "--nocapture"]).env(BUDGET, budget);
+        child.args(["--exact", test, "--nocapture"]).env(BUDGET, budget);
         let output = child.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         println!("{}", text.lines().filter(|line| line.contains("MiB")).collect::<Vec<_>>().join("\n"));
@@ -69,15 +82,52 @@ fn status(name: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-fn measure(budget_mib: u64) {
-    let seed = 1;
+/// The most that was seen, in bytes.
+#[derive(Default)]
+struct Peak {
+    resident: u64,
+    anonymous: u64,
+    counted: u64,
+}
+
+impl Peak {
+    fn look(&mut self, db: &Db) {
+        self.resident = self.resident.max(status("VmRSS"));
+        self.anonymous = self.anonymous.max(status("RssAnon"));
+        self.counted = self.counted.max(db.stats().memory.total_bytes());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    fn check(&self, budget: u64) {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let allowed = budget * 115 / 100 + CONSTANT_BYTES;
+        println!(
+            "budget {} MiB: peak {:.1} MiB of {:.1} MiB, RssAnon {:.1} MiB, counted at most {:.1} MiB",
+            mib(budget),
+            mib(self.resident),
+            mib(allowed),
+            mib(self.anonymous),
+            mib(self.counted)
+        );
+        assert!(self.resident <= allowed, "{} bytes are more than {allowed}", self.resident);
+        assert!(self.counted <= budget, "the parts add up to {} bytes", self.counted);
+    }
+}
+
+fn open_with_budget(budget_mib: u64) -> (PathBuf, Db) {
     let directory: PathBuf = std::env::temp_dir().join(format!("esker-memory-budget-{}", std::process::id()));
     std::fs::remove_dir_all(&directory).ok();
-    let budget = budget_mib << 20;
-    let options = Options::default().memory_budget_bytes(budget as usize).read_mode(ReadMode::Pread);
+    let options = Options::default().memory_budget_bytes((budget_mib as usize) << 20).read_mode(ReadMode::Pread);
     let db = Db::open(&directory, options).unwrap();
+    (directory, db)
+}
+
+fn measure(budget_mib: u64) {
+    let seed = 1;
+    let budget = budget_mib << 20;
+    let (directory, db) = open_with_budget(budget_mib);
     let (written, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (mut peak, mut anonymous, mut most_counted) = (0, 0, 0);
+    let mut peak = Peak::default();
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..2)
             .map(|thread| {
@@ -87,32 +137,44 @@ fn measure(budget_mib: u64) {
             .collect();
         let reader = scope.spawn(|| read(&db, Random::new(seed), &done));
         while writers.iter().any(|writer| !writer.is_finished()) {
-            peak = peak.max(status("VmRSS"));
-            anonymous = anonymous.max(status("RssAnon"));
-            most_counted = most_counted.max(db.stats().memory.total_bytes());
-            std::thread::sleep(Duration::from_millis(2));
+            peak.look(&db);
         }
         done.store(true, Relaxed);
         reader.join().unwrap();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
     });
     let stats = db.stats();
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let allowed = budget * 115 / 100 + CONSTANT_BYTES;
-    println!(
-        "seed {seed}, budget {budget_mib} MiB: peak {:.1} MiB of {:.1} MiB, RssAnon {:.1} MiB, counted at most {:.1} MiB, {:.1} MiB in tables, {} stalls",
-        mib(peak),
-        mib(allowed),
-        mib(anonymous),
-        mib(most_counted),
-        mib(stats.table_bytes),
-        stats.stalls,
-    );
+    println!("seed {seed}, {} MiB in tables, {} stalls", stats.table_bytes >> 20, stats.stalls);
     println!("{} compactions, memory at the end: {}", stats.compactions, stats.memory);
     assert!(stats.table_bytes > 2 * budget, "there must be more data than memory");
-    assert!(peak <= allowed, "{peak} bytes are more than {allowed}");
-    assert!(most_counted <= budget, "the parts add up to {most_counted} bytes");
+    peak.check(budget);
     drop(db);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Short ranges all over the keys of twenty keyspaces in turn, without log: no segments of it make
+/// a memtable immutable that is not full.
+fn measure_range_deletes(budget_mib: u64) {
+    let (directory, db) = open_with_budget(budget_mib);
+    let keyspace = |number: u32| db.keyspace(&format!("k{number}"), KeyspaceOptions::default()).unwrap();
+    let keyspaces: Vec<Keyspace> = (0..20).map(keyspace).collect();
+    let mut peak = Peak::default();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (mut random, unlogged) = (Random::new(1), WriteOptions::new().disable_wal(true));
+            for keyspace in keyspaces.iter().cycle().take(RANGE_DELETES) {
+                let start = random.next() >> 1;
+                keyspace.delete_range_with(start.to_be_bytes()..(start + 1).to_be_bytes(), &unlogged).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            peak.look(&db);
+        }
+        writer.join().unwrap();
+    });
+    println!("memory at the end, in MiB: {}", db.stats().memory);
+    peak.check(budget_mib << 20);
+    drop((keyspaces, db));
     std::fs::remove_dir_all(&directory).unwrap();
 }
 

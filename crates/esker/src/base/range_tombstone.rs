@@ -35,8 +35,23 @@ impl Fragment {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Fragment>() + 2 * size_of::<usize>() + self.start.len() + self.end.len() + 8 * self.sequences.len()
+        let sequences = size_of::<Sequence>() * self.sequences.capacity();
+        COUNTED_FRAGMENT_BYTES + self.start.capacity() + self.end.capacity() + sequences
     }
+}
+
+/// A fragment, and the two counts of its `Arc`.
+const COUNTED_FRAGMENT_BYTES: usize = size_of::<Fragment>() + 2 * size_of::<usize>();
+
+/// A fragment without its keys, at most: with two places in the list, which has just doubled when
+/// half of it is free, and with the four numbers that a vector has room for at least once it grows.
+const MOST_FRAGMENT_BYTES: usize = COUNTED_FRAGMENT_BYTES + 2 * size_of::<Arc<Fragment>>() + 4 * size_of::<Sequence>();
+
+/// The memory that a tombstone adds to a set, at most, if of those over the same keys only the
+/// newest and the one before it are kept: its bounds may divide what is there, which makes two
+/// fragments more.
+pub fn tombstone_bytes(start_length: usize, end_length: usize) -> usize {
+    2 * (MOST_FRAGMENT_BYTES + start_length + end_length)
 }
 
 /// The range of keys around one in which the answer of [`RangeTombstones::cover_span`] is the same.
@@ -116,9 +131,10 @@ impl RangeTombstones {
         &self.fragments
     }
 
-    /// About the memory it takes.
+    /// The memory it takes: what was requested of the allocator.
     pub fn memory_bytes(&self) -> usize {
-        self.fragments.iter().map(|fragment| fragment.memory_bytes()).sum()
+        let list = size_of::<Arc<Fragment>>() * self.fragments.capacity();
+        list + self.fragments.iter().map(|fragment| fragment.memory_bytes()).sum::<usize>()
     }
 
     /// The oldest and the newest sequence number; 0 and 0 without tombstones.

@@ -11,7 +11,9 @@ use crate::base::key_range::KeyRange;
 use crate::blob::Appended;
 use crate::db::read::blob_value;
 use crate::db::state::latencies::Timed;
-use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
+use crate::db::write::batch_size::{
+    ArenaReservation, add_range_reservation, add_reservation, add_reservation_bytes, start_record,
+};
 use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::db::write::merge_expiry::bytes_to_copy;
 use crate::error::{Error, Result};
@@ -278,9 +280,9 @@ impl Batch {
         if start.len().max(end.len()) > MAX_KEY_BYTES + 1 {
             return Err(Error::invalid(format!("a bound of the range is longer than a key, {MAX_KEY_BYTES} bytes")));
         }
-        let id = keyspace.inner.id;
-        add_reservation_bytes(&mut self.needs, id, 0);
-        encode_range(&mut self.record, &RangeDelete { keyspace: id, start: &start, end: &end });
+        let range = RangeDelete { keyspace: keyspace.inner.id, start: &start, end: &end };
+        add_range_reservation(&mut self.needs, &range);
+        encode_range(&mut self.record, &range);
         self.count += 1;
         Ok(())
     }

@@ -192,6 +192,11 @@ impl Memtable {
         self.tombstones.sets()
     }
 
+    /// Bytes of memory that the range tombstones take.
+    pub fn range_tombstone_bytes(&self) -> usize {
+        self.tombstones.bytes()
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()

@@ -98,6 +98,8 @@ fn needed(newest_first: &[Sequence], newest_snapshot: Sequence, finished: Sequen
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::random::Random;
+    use crate::base::range_tombstone::tombstone_bytes;
 
     #[test]
     fn bytes_are_those_of_all_sets() {
@@ -109,6 +111,23 @@ mod tests {
             tombstones.add(RangeTombstones::one(&start, &end, sequence), sequence / 2, sequence - 1);
             let sum: usize = tombstones.sets().iter().map(|set| set.memory_bytes()).sum();
             assert_eq!(tombstones.bytes(), sum, "with {sequence}");
+        }
+    }
+
+    #[test]
+    fn none_takes_more_than_was_reserved_for_it() {
+        // From all on the same keys to none over another.
+        for (seed, keys) in [(1, 10), (2, 1000), (3, 1 << 40)] {
+            let (tombstones, mut random) = (TombstoneSets::default(), Random::new(seed));
+            let mut reserved = 0;
+            for sequence in 1..=1000u64 {
+                let start = random.below(keys);
+                let end = start + 1 + random.below(20);
+                let (start, end) = (start.to_be_bytes(), end.to_be_bytes());
+                tombstones.add(RangeTombstones::one(&start, &end, sequence), 0, sequence - 1);
+                reserved += tombstone_bytes(start.len(), end.len());
+                assert!(tombstones.bytes() <= reserved, "seed {seed}: {} bytes of {reserved}", tombstones.bytes());
+            }
         }
     }
 }

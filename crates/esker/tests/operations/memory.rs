@@ -1,7 +1,7 @@
 //! A memory budget holds over all parts, and each part is reported.
 
 use esker::env::mem::MemEnv;
-use esker::{Compression, Db, Keyspace, Options, ReadMode, Stats};
+use esker::{Compression, Db, Keyspace, Options, ReadMode, Stats, WriteOptions};
 use std::sync::Arc;
 
 fn open(options: Options) -> Db {
@@ -22,6 +22,11 @@ fn value(seed: u64, bytes: usize) -> Vec<u8> {
         state as u8
     };
     (0..bytes).map(step).collect()
+}
+
+/// Without log: no segments of it make a memtable immutable that is not full.
+fn unlogged() -> WriteOptions {
+    WriteOptions::new().disable_wal(true)
 }
 
 fn all_memtables(stats: &Stats) -> u64 {
@@ -48,6 +53,53 @@ fn many_keyspaces_together_stay_within_the_share_of_memtables() {
         }
         db.close().unwrap();
     }
+}
+
+#[test]
+fn range_deletes_in_many_keyspaces_stay_within_the_share_of_memtables() {
+    for threads in [0, 1] {
+        let budget = 8 << 20;
+        let db = open(Options::default().memory_budget_bytes(budget).background_threads(threads));
+        let keyspaces: Vec<Keyspace> = (0..40).map(|number| keyspace(&db, number)).collect();
+        for round in 0..300u64 {
+            for (number, keyspace) in keyspaces.iter().enumerate() {
+                let start = [&round.to_be_bytes()[..], &value(round + number as u64, 500)[..]].concat();
+                let end = [&start[..], &[0][..]].concat();
+                keyspace.delete_range_with(start..end, &unlogged()).unwrap();
+            }
+            let stats = db.stats();
+            // One write, and the first page of each index, may come on top.
+            assert!(all_memtables(&stats) <= budget as u64 / 2 + (256 << 10), "round {round}: {}", stats.memory);
+            assert!(stats.memory.total_bytes() <= budget as u64, "round {round}: {}", stats.memory);
+        }
+        db.close().unwrap();
+    }
+}
+
+/// A snapshot needs all tombstones before it: one that comes behind it and divides them takes many
+/// times what it reserved.
+#[test]
+fn what_range_deletes_take_beyond_their_reservation_is_charged() {
+    let budget = 8 << 20;
+    let db = open(Options::default().memory_budget_bytes(budget).background_threads(0));
+    let keyspaces: Vec<Keyspace> = (0..10).map(|number| keyspace(&db, number)).collect();
+    for keyspace in &keyspaces {
+        let mut batch = db.batch();
+        (0..1000).for_each(|_| batch.delete_range(keyspace, ..).unwrap());
+        batch.commit_with(&unlogged()).unwrap();
+    }
+    let snapshot = db.snapshot();
+    for round in 0..100u64 {
+        for keyspace in &keyspaces {
+            keyspace.delete_range_with(round.to_be_bytes()..(round + 1).to_be_bytes(), &unlogged()).unwrap();
+            // The active ones have half of the share, and nothing waits here. One write may come on
+            // top.
+            let stats = db.stats();
+            assert!(all_memtables(&stats) <= budget as u64 / 4 + (1 << 20), "round {round}: {}", stats.memory);
+        }
+    }
+    drop(snapshot);
+    db.close().unwrap();
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl WriteBufferManager {
         needed <= credit
     }
 
+    /// Uses up what a write took beyond its needs. Under the writer lock.
+    pub fn charge(&self, bytes: usize) {
+        self.credit.store(self.credit.load(Relaxed).saturating_sub(bytes), Relaxed);
+    }
+
     /// Lets writes take so much before the next sum. Under the writer lock.
     pub fn give_credit(&self, bytes: usize) {
         self.credit.store(bytes, Relaxed);
@@ -69,7 +74,7 @@ impl WriteBufferManager {
     }
 }
 
-/// The arena bytes that a write needs.
+/// The bytes that a write needs.
 fn sum(needs: &[(u64, usize)]) -> usize {
     needs.iter().map(|(_, bytes)| bytes).sum()
 }

@@ -7,14 +7,15 @@
 //! 3. After the lock: wait for the device, if the write is synced.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
-//! the handle takes no more writes.
+//! or a panic interrupts it, the handle takes no more writes (`ErrorState::new`).
 
-use crate::base::batch::{AnyOperation, Operation, Operations};
+use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete};
 use crate::base::key::{Entry, Kind, Sequence, hash};
+use crate::db::state::between_writes::begin_changes;
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
 use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
-use crate::db::write::batch_size::{ArenaReservation, reservation_bytes};
+use crate::db::write::batch_size::{ArenaReservation, range_reservation_bytes, reservation_bytes};
 use crate::db::write::collapse_operands::{LongChain, collapse};
 use crate::db::write::lock_within::{Room, lock_within};
 use crate::db::write::make_room::lock_with_room;
@@ -256,12 +257,13 @@ fn commit_locked(
     }
     let newest_snapshot = inner.snapshots.newest();
     let mut long = Vec::new();
+    begin_changes();
     match content {
         Content::One(operation) => {
             apply(&mut writer, operation, hash(operation.key), first, newest_snapshot, 0, &mut long);
         }
         Content::Encoded(_) => {
-            apply_batch(&mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs, &mut long);
+            apply_batch(inner, &mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs, &mut long);
         }
     }
     writer.last_sequence = first + count - 1;
@@ -353,6 +355,7 @@ fn apply(
 
 /// Applies the operations of a record's payload.
 fn apply_batch(
+    inner: &Inner,
     writer: &mut Writer,
     payload: &[u8],
     first: Sequence,
@@ -387,12 +390,28 @@ fn apply_batch(
                 reserved = reserved.saturating_sub(reservation_bytes(&operation));
                 apply(writer, operation, hash, sequence, newest_snapshot, reserved, long);
             }
-            Some((AnyOperation::Range(operation), _)) => {
-                let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };
-                target.memtable.delete_range(operation.start, operation.end, sequence, newest_snapshot, first - 1);
+            Some((AnyOperation::Range(range), _)) => {
+                reserved = reserved.saturating_sub(range_reservation_bytes(&range));
+                delete_range(inner, writer, &range, sequence, newest_snapshot, first - 1);
             }
         }
     }
+}
+
+/// Applies one range delete. `finished`: the last write of the batches before this one.
+fn delete_range(
+    inner: &Inner,
+    writer: &mut Writer,
+    range: &RangeDelete<'_>,
+    sequence: Sequence,
+    newest_snapshot: Sequence,
+    finished: Sequence,
+) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(range.keyspace as usize) else { return };
+    let before = target.memtable.memtable().range_tombstone_bytes();
+    target.memtable.delete_range(range.start, range.end, sequence, newest_snapshot, finished);
+    let taken = target.memtable.memtable().range_tombstone_bytes().saturating_sub(before);
+    inner.write_buffer_manager.charge(taken.saturating_sub(range_reservation_bytes(range)));
 }
 
 /// The writer lock, with room for the write, and with `precondition` true; none if it declined.
