@@ -31,6 +31,8 @@ pub struct BlobFile {
     end: AtomicU64,
     /// A write that the store is to sync was done since the last sync.
     pub(super) unsynced: AtomicBool,
+    /// A log record may refer to it: one of this process, or, of a file found, of an earlier one.
+    pub(super) logged: AtomicBool,
 }
 
 impl BlobFile {
@@ -51,6 +53,7 @@ impl BlobFile {
             content: Content::Growing(file),
             end: AtomicU64::new(HEADER_BYTES),
             unsynced: AtomicBool::new(false),
+            logged: AtomicBool::new(false),
         })
     }
 
@@ -65,8 +68,8 @@ impl BlobFile {
         file.read_at(0, &mut header)?;
         let values = check_header(&path, number, &header)?;
         let end = AtomicU64::new(file.len());
-        let unsynced = AtomicBool::new(false);
-        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced })
+        let (unsynced, logged) = (AtomicBool::new(false), AtomicBool::new(true));
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, logged })
     }
 
     /// An existing file of which only the checksums of values are to be checked, whatever its
@@ -75,8 +78,9 @@ impl BlobFile {
         let path = directory.join(file_name(number));
         let file = env.open(&path)?;
         let end = AtomicU64::new(file.len());
-        let (values, unsynced) = (Values::AsWritten, AtomicBool::new(false));
-        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced })
+        let (unsynced, logged) = (AtomicBool::new(false), AtomicBool::new(true));
+        let values = Values::AsWritten;
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, logged })
     }
 
     /// Its bytes, for a copy. A file that this process appends to is opened again, by its name;
@@ -100,6 +104,7 @@ impl BlobFile {
             end: AtomicU64::new(content.len()),
             content: Content::Fixed(content),
             unsynced: AtomicBool::new(false),
+            logged: AtomicBool::new(true),
         }
     }
 

@@ -108,6 +108,11 @@ impl BlobStore {
         drop(other);
     }
 
+    /// Whether a blob file of this number is known.
+    pub fn has(&self, number: u64) -> bool {
+        self.files.read().contains_key(&number)
+    }
+
     fn find(&self, number: u64) -> Option<Arc<BlobFile>> {
         self.files.read().get(&number).cloned()
     }
@@ -144,6 +149,7 @@ impl BlobStore {
         let (file, place) = self.reserve(value.len(), next_number)?;
         let reference = file.write(place, value, false)?;
         let written_before = self.note_written(value.len());
+        file.logged.store(true, Ordering::Relaxed);
         // The mark before the count: a thread that sees the count sees the mark.
         file.unsynced.store(true, Ordering::Release);
         self.appended.fetch_add(1, Ordering::Release);
@@ -222,12 +228,12 @@ impl BlobStore {
         if goal == self.durable.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let result = self.sync_files();
-        match result {
-            Ok(()) => self.durable.store(goal, Ordering::Release),
-            Err(_) => *failed = true,
-        }
-        result
+        // Until it has not: a panic of the environment, too, leaves open what is durable.
+        *failed = true;
+        self.sync_files()?;
+        self.durable.store(goal, Ordering::Release);
+        *failed = false;
+        Ok(())
     }
 
     fn sync_files(&self) -> Result<()> {
@@ -281,6 +287,17 @@ impl BlobStore {
         // For writing: no thread takes a handle meanwhile.
         let files = self.files.write();
         files.iter().filter(|(_, file)| Arc::strong_count(file) == 1).map(|(&number, _)| number).collect()
+    }
+
+    /// Notes that a log record will refer to the file, to which a job may have appended the value.
+    pub fn note_logged(&self, number: u64) {
+        self.find(number).iter().for_each(|file| file.logged.store(true, Ordering::Relaxed));
+    }
+
+    /// Whether a log record may refer to the file. Call under the writer lock, or after it was held
+    /// since the last write.
+    pub fn is_logged(&self, number: u64) -> bool {
+        self.find(number).is_none_or(|file| file.logged.load(Ordering::Relaxed))
     }
 
     /// Forgets a file; the caller removes it. Reads under way go on.

@@ -390,6 +390,47 @@ fn large_values_are_there_after_their_files_went_out_of_use() {
     assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
 }
 
+/// Seen: their files stayed as long as changes are kept. Trigger: a load that is refused behind a
+/// large value. Cost: space.
+#[test]
+fn large_values_of_a_refused_load_do_not_wait_for_readers_of_changes() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    for _ in 0..3 {
+        assert!(k.ingest([("b", vec![7; 10_000]), ("a", vec![7; 10_000])]).is_err());
+        db.wait_idle().unwrap();
+        assert!(env.files().iter().all(|path| path.extension().is_none_or(|it| it != "blob")));
+    }
+}
+
+/// The file is one of a job, and the record of a change of expiry refers to it.
+#[test]
+fn a_large_value_that_a_job_has_made_is_there_for_the_records_that_refer_to_it() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(Duration::from_secs(50)) });
+    let k = db.keyspace("k", options.merge_operator(StringAppend::new(","))).unwrap();
+    k.merge("a", vec![7; 10_000]).unwrap();
+    k.merge("a", vec![8; 10_000]).unwrap();
+    db.flush().unwrap();
+    assert_eq!(db.stats().blob_files, 1);
+    assert!(k.touch("a", Duration::from_secs(5000)).unwrap());
+    k.delete("a").unwrap();
+    db.compact().unwrap();
+    assert_eq!(db.stats().blob_files, 0);
+    let lengths: Vec<usize> = db
+        .changes(0)
+        .unwrap()
+        .flat_map(|batch| batch.unwrap().changes)
+        .filter_map(|change| match change.operation {
+            ChangeOperation::Put { value, .. } => Some(value.len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lengths, [20_001]);
+}
+
 #[test]
 fn a_checkpoint_and_a_repaired_database_begin_anew() {
     let env = MemEnv::new();

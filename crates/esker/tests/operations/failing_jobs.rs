@@ -4,9 +4,10 @@
 use crate::common::*;
 use esker::env::mem::MemEnv;
 use esker::merge::StringAppend;
-use esker::{Db, KeyspaceOptions, ManualClock, Options, Ttl};
+use esker::{CompactionFilter, Db, Decision, KeyspaceOptions, ManualClock, Options, Ttl, WriteOptions};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Bytes that no compression makes smaller.
@@ -112,6 +113,145 @@ fn a_compaction_that_finds_no_room_keeps_no_other_from_being_done() {
     let failed = (0..3).filter(|_| db.wait_idle().is_err()).count();
     assert!(before == 10 && failed == 3, "{before} runs, {failed} failed");
     assert_eq!(small.runs().len(), 1);
+}
+
+/// Seen: a compaction never ended. Trigger: two keyspaces whose compactions had found no room, and
+/// then there was some for that of the one whose name comes behind.
+#[test]
+fn of_two_compactions_that_found_no_room_each_is_tried_again() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, simulated(&env).target_file_bytes(1 << 20)).unwrap();
+    let small = keyspace(&db, "b");
+    for number in 0..10 {
+        for key in 0..50 {
+            keyspace(&db, "a").put(format!("{key:02}{number}"), noise(number * 50 + key, 800)).unwrap();
+            small.put(format!("{key:02}"), noise(number * 50 + key, 3000)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let tables = files(&env).into_iter().filter(|(name, _)| name.ends_with(".table"));
+    let bytes: u64 = tables.map(|(_, bytes)| bytes.len() as u64).sum();
+    env.set_capacity(Some(bytes + (100 << 10)));
+    (0..4).for_each(|_| assert!(db.wait_idle().is_err()));
+    assert_eq!(small.runs().len(), 10);
+    // One run of it takes 150 KB, and one of the other 400.
+    env.set_capacity(Some(bytes + (250 << 10)));
+    (0..2).for_each(|_| drop(db.wait_idle()));
+    assert_eq!(small.runs().len(), 1);
+}
+
+type Decide = fn(u32) -> Decision;
+
+/// Decides by the number of the key, and waits at large ones until it may go on.
+struct Gate {
+    decide: Decide,
+    met: Arc<AtomicU64>,
+    open_until: Arc<AtomicU64>,
+}
+
+impl CompactionFilter for Gate {
+    fn name(&self) -> &str {
+        "gate"
+    }
+    fn decide(&self, key: &[u8], _: &[u8]) -> Decision {
+        let key = u32::from_be_bytes(key.try_into().unwrap());
+        self.met.fetch_max(key.into(), SeqCst);
+        wait_until("the gate is opened", || u64::from(key) < self.open_until.load(SeqCst));
+        (self.decide)(key)
+    }
+}
+
+/// Values of a memtable for whose table there is no room, and of one for which there is some that
+/// is held back.
+const MANY: u64 = 1300;
+const FEW: u64 = 80;
+
+/// A database with 6000 entries in keyspace `a` that its compaction meets at a gate, and then in
+/// keyspace `b` a memtable of so many values that is flushed on a full disk.
+fn compacted_on_a_full_disk(options: Options, gate_at: u64, decide: fn(u32) -> Decision, values: u64) -> (MemEnv, Db) {
+    let env = MemEnv::new();
+    let options = options.env(Arc::new(env.clone())).target_file_bytes(32 << 10).write_buffer_bytes(1 << 20);
+    let db = Db::open(DIRECTORY, options).unwrap();
+    let (met, open_until) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(gate_at)));
+    let gate = Gate { decide, met: Arc::clone(&met), open_until: Arc::clone(&open_until) };
+    let a = db.keyspace("a", KeyspaceOptions::default().compaction_filter(gate)).unwrap();
+    let b = keyspace(&db, "b");
+    (0..6000u32).for_each(|key| a.put(key.to_be_bytes(), noise(key.into(), 20)).unwrap());
+    db.flush().unwrap();
+    std::thread::scope(|scope| {
+        let compacting = scope.spawn(|| a.compact());
+        wait_until("the compaction has begun", || met.load(SeqCst) >= gate_at);
+        env.set_capacity(Some(used(&env) + 500 * values));
+        let unlogged = WriteOptions::new().disable_wal(true);
+        (0..values).for_each(|key| b.put_with(key.to_be_bytes(), noise(key, 1000), &unlogged).unwrap());
+        // The flush is tried at a yield point.
+        open_until.fetch_max(5000, SeqCst);
+        if values == FEW {
+            db.flush().unwrap();
+        } else {
+            wait_until("a flush has failed", || db.health().problem.is_some());
+            // A caller is told at once, and does not wait for the end of the compaction.
+            let error = db.flush().unwrap_err();
+            assert!(error.is_disk_full(), "{error}");
+        }
+        env.set_capacity(None);
+        open_until.store(u64::MAX, SeqCst);
+        match compacting.join().unwrap() {
+            // One thread may have written while the flush had taken all room.
+            Err(error) if error.is_disk_full() => a.compact().unwrap(),
+            other => other.unwrap(),
+        }
+    });
+    db.wait_idle().unwrap();
+    assert_eq!((db.health().problem, b.iter().count()), (None, values as usize));
+    (env, db)
+}
+
+/// Seen: a long compaction was given up. Trigger: a flush inside it found no room. Cost: what it
+/// had done, each time, and the room that it would have made.
+#[test]
+fn a_compaction_goes_on_where_a_flush_inside_it_finds_no_room() {
+    let decisions: [(Decide, usize); 2] = [(|_| Decision::Remove, 0), (|_| Decision::Keep, 6000)];
+    for (decide, left) in decisions {
+        let (env, db) = compacted_on_a_full_disk(Options::default().background_threads(1), 100, decide, MANY);
+        assert_eq!((keyspace(&db, "a").iter().count(), db.stats().compactions), (left, 1));
+        drop(db);
+        assert_eq!(keyspace(&open(&env), "a").iter().count(), left);
+    }
+}
+
+/// Seen: tables of a part of a compaction that had ended were removed, and then named by the
+/// manifest. Trigger: a flush that finds no room, and then what is held back, while the other part
+/// has written nothing. Cost: the entries, from the next open on.
+#[test]
+fn a_flush_that_finds_no_room_removes_no_tables_of_the_compaction_around_it() {
+    let decide = |key| if key < 2000 { Decision::Keep } else { Decision::Remove };
+    for values in [FEW, MANY] {
+        let options = Options::default().background_threads(2);
+        let (env, db) = compacted_on_a_full_disk(options, 4500, decide, values);
+        assert_eq!(keyspace(&db, "a").iter().count(), 2000);
+        drop(db);
+        let db = open(&env);
+        assert_eq!(keyspace(&db, "a").iter().filter(Result::is_ok).count(), 2000);
+        db.verify().unwrap();
+    }
+}
+
+/// Seen: the error of a failure that was over. Trigger: an attempt before the call had failed.
+#[test]
+fn waiting_tells_of_the_work_that_it_waits_for() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, Options::default().env(Arc::new(env.clone())).background_threads(1)).unwrap();
+    let a = keyspace(&db, "a");
+    for _ in 0..3 {
+        (0..2000).for_each(|key: u64| a.put(key.to_be_bytes(), noise(key, 1000)).unwrap());
+        env.set_capacity(Some(used(&env)));
+        assert!(db.flush().is_err());
+        a.put("key", "value").unwrap();
+        assert!(db.wait_idle().is_err());
+        env.set_capacity(None);
+        db.wait_idle().unwrap();
+    }
 }
 
 /// Seen: a database that had been closed did not open on a full disk. Trigger: operands in a log of

@@ -16,7 +16,7 @@ use crate::table::{Table, TableKeyspace};
 use crate::version::edit::{Change, KeyspaceRecord, ManifestState, Settings};
 use crate::version::file_name::CURRENT;
 use crate::version::manifest::{Manifest, prepare_current, switch_current};
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,18 +55,28 @@ pub fn is_listed(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 
 /// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last
 /// write of the keyspace that is in tables with the job, as far as it changes that. `emptied`: the
-/// blob files whose values it copies.
+/// blob files whose values it copies. `within_another`: the job is done inside a compaction, which
+/// shares the job lock.
+///
+/// The tables of a job that fails are removed: those that it has made, and no others, since a
+/// compaction around it has some that no manifest names yet. So are its blob files within another;
+/// otherwise they go with the next sweep.
 pub fn with_output<T>(
     inner: &Inner,
     keyspace: &KeyspaceInner,
-    flushed: Sequence,
-    last_run: bool,
+    (flushed, last_run): (Sequence, bool),
     emptied: &BTreeSet<u64>,
+    within_another: bool,
     job: impl FnOnce(&OutputOptions<'_>) -> Result<T>,
 ) -> Result<T> {
     let is_emptied = |file: u64| emptied.contains(&file);
-    let next_file = || inner.next_file_number();
-    job(&OutputOptions {
+    let made = Mutex::new(Vec::new());
+    let next_file = || {
+        let number = inner.next_file_number();
+        made.lock().push(number);
+        number
+    };
+    let done = job(&OutputOptions {
         env: &*inner.options.env,
         directory: inner.directory.clone(),
         table: table_options(&inner.options, last_run),
@@ -83,9 +93,10 @@ pub fn with_output<T>(
             threshold: inner.blob_threshold,
             copy: Copy::From(&is_emptied),
             // The caller holds the job lock until the tables are installed.
-            one_by_one: true,
+            one_by_one: !within_another,
         },
-    })
+    });
+    done.inspect_err(|_| remover::remove_made_by_failed_job(inner, &made.lock(), within_another))
 }
 
 /// What a job on the keyspace keeps.
@@ -132,7 +143,8 @@ pub fn commit(
         if !manifest.state().keyspaces.contains_key(&id) {
             return Ok(false);
         }
-        manifest.commit(&changes).map_err(|error| inner.error_state.poison(error))?;
+        let committed = inner.error_state.refusing_after_panic(|| manifest.commit(&changes));
+        committed.map_err(|error| inner.error_state.poison(error))?;
         is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
     }
     if is_long {
@@ -214,21 +226,9 @@ fn renew_with(inner: &Inner, alter: impl FnOnce(&mut ManifestState) -> Altered) 
             Error::Io { path, .. } if error.is_disk_full() && *path != inner.directory => error,
             _ => inner.error_state.poison(error),
         })?;
-    switch_current(env, &inner.directory).map_err(|error| inner.error_state.poison(error))?;
+    let switched = inner.error_state.refusing_after_panic(|| switch_current(env, &inner.directory));
+    switched.map_err(|error| inner.error_state.poison(error))?;
     *manifest = Some(next);
     remover::remove_manifest(inner, old);
     Ok(())
-}
-
-/// Removes what a failed job left. If that fails too, the next open does it.
-pub fn clean_up(inner: &Inner) {
-    // Once read-only, the manifest on the device may say something else than the one in memory.
-    if inner.error_state.check().is_err() {
-        return;
-    }
-    if let Some(manifest) = &*inner.manifest.lock() {
-        let in_progress = inner.in_progress.lock();
-        let (number, state) = (manifest.number(), manifest.state());
-        let _ = remover::remove_orphans(&*inner.options.env, &inner.directory, number, state, &in_progress);
-    }
 }

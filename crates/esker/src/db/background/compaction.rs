@@ -3,9 +3,10 @@
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::db::background::blob_gc;
 use crate::db::background::blob_gc::{Collection, Compressible};
-use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, rules, with_output};
-use crate::db::background::flush::{flush_all, flush_now, rotate_log_holders};
+use crate::db::background::commit_version_edit::{commit, lock_jobs, rules, with_output};
+use crate::db::background::flush::{flush_all, flush_now};
 use crate::db::background::range_del_drop::reclaim_all;
+use crate::db::background::yield_point::YieldPoint;
 use crate::db::files::remover;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
@@ -21,7 +22,6 @@ use crate::job::output::table_options;
 use crate::job::parallel::divide;
 use crate::job::pick::shape::{Plan, RunShape, Shape, TableShape};
 use crate::job::pick::{merge_all, merge_range, next_due, pick, skipped_tombstones_are_due};
-use crate::job::rate_limiter::RateLimiter;
 use crate::job::version_gc::Rules;
 use crate::options::CompactionStyle;
 use crate::table::{Table, TableSummary};
@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A job for a keyspace.
 pub struct Job {
@@ -66,10 +66,9 @@ impl Job {
 const LEAST_KEPT: u64 = 4;
 /// A level of its own is a run of at least this many write buffers.
 const LEVEL_BASE_BUFFERS: u64 = 4;
-/// How long a compaction that waits, for its rate limit or for a reader to leave, sleeps before it
-/// checks for other work.
+/// How long a compaction that waits for a reader to leave sleeps before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How often it checks whether readers have left.
+/// How often it checks.
 const LOOKS_FOR_READERS: u32 = 20;
 /// With a rate limit the threads of a compaction may be this many entries ahead of it.
 const ENTRIES_AHEAD: u64 = 4096;
@@ -98,13 +97,13 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, paus
 }
 
 /// The next compaction due, in any keyspace; in one whose last has failed if none is due elsewhere,
-/// so that a large one, for which there is no room, does not keep the others from making some. If
-/// every due compaction reads a table that was found damaged, that error: reading it again does not
-/// mend it. A manual compaction reads it again.
+/// the longest ago first, so that one for which there is no room does not keep the others from
+/// making some. If every due compaction reads a table that was found damaged, that error: reading
+/// it again does not mend it. A manual compaction reads it again.
 pub fn next_job(inner: &Inner, paused: bool) -> Result<Option<Job>> {
     let mut damage = None;
     let mut keyspaces = inner.all_keyspaces();
-    keyspaces.sort_by_key(|keyspace| keyspace.compaction.has_failed());
+    keyspaces.sort_by_key(|keyspace| keyspace.compaction.last_failure());
     let job = keyspaces.iter().find_map(|keyspace| {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let (shape, readers) = shape(inner, keyspace, &version, paused);
@@ -192,19 +191,16 @@ fn empty_blobs(inner: &Inner, files: BTreeSet<u64>, drain_requested: bool) -> Re
 
 /// Does it, and installs the result.
 pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
-    carry_out_emptying(inner, job, &blob_gc::condemned(inner, false))
+    let keyspace = Arc::clone(&job.keyspace);
+    let done = carry_out_emptying(inner, job, &blob_gc::condemned(inner, false));
+    let failures = inner.all_keyspaces().into_iter().map(|keyspace| keyspace.compaction.last_failure());
+    keyspace.compaction.set_last_failure(if done.is_ok() { 0 } else { failures.max().unwrap_or(0) + 1 });
+    done
 }
 
 /// As [`carry_out`]; what is written has copies of the values in the blob files `emptied`.
 fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     inner.error_state.check()?;
-    let keyspace = Arc::clone(&job.keyspace);
-    let done = perform(inner, job, emptied);
-    keyspace.compaction.note_outcome(done.is_ok());
-    done
-}
-
-fn perform(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     let Job { keyspace, version, plan, bottom, by_hand, readers } = job;
     match CompactionInputs::new(&version, &plan) {
         Some(mut task) => {
@@ -395,16 +391,16 @@ fn write(
     emptied: &BTreeSet<u64>,
 ) -> Result<Compacted> {
     let parts = divide(&task.inputs, merge_threads(inner, keyspace), inner.options.target_file_bytes);
-    let mut limiter = RateLimiter::new(inner.options.compaction_bytes_per_second, Instant::now());
-    let ahead = if limiter.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
+    let mut yield_point = YieldPoint::new(inner);
+    let ahead = if yield_point.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
     let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));
     let mut pause = |read: u64| {
         let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
         keyspace.check_exists()?;
-        yield_point(inner, &mut limiter, bytes)
+        yield_point.pass(bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest));
-    let result = with_output(inner, keyspace, 0, task.into_last, emptied, |output| {
+    let result = with_output(inner, keyspace, (0, task.into_last), emptied, false, |output| {
         compact(&task.inputs, rules, output, &task.splitter, &parts, ahead, &mut pause)
     });
     *inner.merging.lock() = None;
@@ -413,10 +409,7 @@ fn write(
         let inputs = task.inputs.iter().flat_map(|run| &run.tables);
         inputs.for_each(|table| inner.error_state.forget_damage(table.path()));
     }
-    result.inspect_err(|error| {
-        note_damage(inner, task, error);
-        clean_up(inner);
-    })
+    result.inspect_err(|error| note_damage(inner, task, error))
 }
 
 /// Notes that one of the inputs is damaged, if that is the error. What is damaged in blob files is
@@ -426,28 +419,6 @@ fn note_damage(inner: &Inner, task: &CompactionInputs, error: &Error) {
     if task.inputs.iter().flat_map(|run| &run.tables).any(|table| table.path() == path) {
         inner.error_state.note_damage(error);
     }
-}
-
-/// What a compaction does at its yield points.
-fn yield_point(inner: &Inner, limiter: &mut RateLimiter, bytes: u64) -> Result<()> {
-    let look = || {
-        if inner.stopping.load(Relaxed) {
-            return Err(Error::ReadOnly { why: "the database is being closed".into() });
-        }
-        // A long compaction must not keep log segments from being released.
-        rotate_log_holders(inner);
-        flush_all(inner)
-    };
-    look()?;
-    if !limiter.is_limited() {
-        return Ok(());
-    }
-    let until = limiter.spend(bytes, Instant::now());
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        std::thread::sleep(left.min(LOOK_AGAIN));
-        look()?;
-    }
-    Ok(())
 }
 
 /// The writer lock, with no reader at a sequence number above `newest`: no reader sees what a

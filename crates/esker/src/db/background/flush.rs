@@ -1,8 +1,6 @@
 //! Flush: immutable memtables become tables, oldest first.
 
-use crate::db::background::commit_version_edit::{
-    clean_up, commit, is_listed, lock_jobs, renew_manifest, rules, with_output,
-};
+use crate::db::background::commit_version_edit::{commit, is_listed, lock_jobs, renew_manifest, rules, with_output};
 use crate::db::background::forget_changes;
 use crate::db::background::rotate::rotate;
 use crate::db::files::remover;
@@ -13,7 +11,7 @@ use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
 use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
 use crate::db::write_controller::time_share::TimeShare;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;
 use crate::job::flush::{Flushed, flush};
@@ -30,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Retired log segments that make a keyspace flush a memtable that is not full.
 const MAX_LOG_BUFFERS: u64 = 4;
+/// How long after a failure background work is tried again.
+pub const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
 pub fn flush_all(inner: &Inner) -> Result<()> {
@@ -54,6 +54,25 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
             Some((keyspace, memtable)) => flush_one(inner, &keyspace, &memtable)?,
             None => return prepared,
         }
+    }
+}
+
+/// As [`flush_all`], for what goes on where a disk is full, since it may make room. The error is
+/// noted at once, for writers that would wait for the flush meanwhile, and returned for later.
+pub fn flush_what_has_room(inner: &Inner) -> Result<Option<Error>> {
+    let full = unless_disk_full(flush_all(inner))?;
+    if !inner.inline_jobs() {
+        inner.error_state.note_flush(full.as_ref());
+    }
+    Ok(full)
+}
+
+/// The error of a full disk, for later; any other at once.
+pub fn unless_disk_full(done: Result<()>) -> Result<Option<Error>> {
+    match done {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_disk_full() => Ok(Some(error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -221,11 +240,11 @@ fn write_tables(
 ) -> Result<Flushed> {
     let last = memtable.last_sequence();
     let mut shares = TimeShare::new(started);
+    let in_compaction = inner.merging.lock().is_some();
     let mut write = || {
-        let written = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
+        with_output(inner, keyspace, (last, goes_last), &BTreeSet::new(), in_compaction, |output| {
             flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
-        });
-        written.inspect_err(|_| clean_up(inner))
+        })
     };
     match (write(), &inner.log) {
         // It may hold the deletes that make room, for whose table there is none. The reserve is

@@ -6,6 +6,7 @@
 //! | `rotate` | a full memtable becomes immutable |
 //! | `flush` | immutable memtables to tables |
 //! | `compaction` | compactions |
+//! | `yield_point` | what a compaction leaves off for |
 //! | `range_del_drop` | tables that range tombstones cover are dropped unread |
 //! | `blob_gc` | blob garbage collection: which files and tables are rewritten |
 //! | `expired_memtables` | memtables of an idle database in which everything has expired |
@@ -23,3 +24,4 @@ pub mod idle;
 pub mod range_del_drop;
 pub mod rotate;
 pub mod run;
+pub mod yield_point;

@@ -8,12 +8,12 @@
 
 use crate::db::background::commit_version_edit::lock_jobs;
 use crate::db::background::compaction::{carry_out, collect_blobs, compress_blobs, due_ms, next_job};
-use crate::db::background::flush::{flush_all, rotate_log_holders};
+use crate::db::background::flush::{RETRY_AFTER, flush_what_has_room, rotate_log_holders, unless_disk_full};
 use crate::db::background::range_del_drop::reclaim_all;
 use crate::db::background::{expired_memtables, idle};
 use crate::db::files::remover;
 use crate::db::state::inner::{Inner, Signals};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use parking_lot::MutexGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,8 +24,6 @@ const PAUSED_AFTER: Duration = Duration::from_millis(50);
 /// Without a write for this long the database counts as idle: the log gives back what it keeps for
 /// more of them. It is longer because the next write then begins with new files.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// How long after a failure background work is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// The body of the background thread. A panic in it, which can only be a defect, ends writing and
 /// not the process.
@@ -206,7 +204,7 @@ fn is_idle(inner: &Inner) -> bool {
 /// Where there is no room for one thing, what comes behind it is done all the same, since it may
 /// make some; the error is returned then.
 fn run_next(inner: &Inner, paused: bool) -> Result<bool> {
-    let flushed = unless_disk_full(flush_all(inner))?;
+    let flushed = flush_what_has_room(inner)?;
     rotate_log_holders(inner);
     if paused {
         expired_memtables::rotate_due(inner);
@@ -231,15 +229,6 @@ fn run_next(inner: &Inner, paused: bool) -> Result<bool> {
     }
 }
 
-/// The error of a full disk, for later; any other at once.
-fn unless_disk_full(done: Result<()>) -> Result<Option<Error>> {
-    match done {
-        Ok(()) => Ok(None),
-        Err(error) if error.is_disk_full() => Ok(Some(error)),
-        Err(error) => Err(error),
-    }
-}
-
 /// Waits until nothing is left to do in the background, as after a long pause.
 pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
@@ -252,8 +241,13 @@ pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.work_arrived.notify_one();
     while (signals.manual || signals.busy || signals.work) && !signals.shutting_down {
         inner.error_state.check()?;
-        inner.error_state.check_background()?;
+        // Not before the work was tried again: what failed before the call may be done by then.
+        if !signals.manual && !signals.busy {
+            inner.error_state.check_background()?;
+        }
         inner.work_done.wait_for(&mut signals, Duration::from_millis(100));
     }
-    Ok(())
+    drop(signals);
+    inner.error_state.check()?;
+    inner.error_state.check_background()
 }

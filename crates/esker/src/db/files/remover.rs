@@ -98,8 +98,10 @@ pub fn sweep_blobs(inner: &Inner) {
         return;
     }
     for number in candidates.into_iter().filter(|number| !used.contains(number)) {
+        // What a job wrote that failed is of no use to anyone.
+        let is_logged = inner.blobs.is_logged(number);
         if let Some(path) = inner.blobs.forget(number) {
-            match inner.log.as_ref().filter(|log| log.keeps_changes()) {
+            match inner.log.as_ref().filter(|log| is_logged && log.keeps_changes()) {
                 // Any record that refers to it is in this segment at the latest.
                 Some(log) => inner.kept_blobs.add(path, log.active_segment()),
                 None => {
@@ -200,7 +202,8 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
         if let Some(manifest) = &mut *inner.manifest.lock() {
             let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
             changes.extend(inner.log_synced());
-            manifest.commit(&changes).map_err(|error| inner.error_state.poison(error))?;
+            let committed = inner.error_state.refusing_after_panic(|| manifest.commit(&changes));
+            committed.map_err(|error| inner.error_state.poison(error))?;
         }
     }
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
@@ -408,6 +411,21 @@ pub fn remove_repair_mark(env: &dyn Env, directory: &Path) -> Result<()> {
     remove_emptied(env, &directory.join(REPAIR))
 }
 
+/// Removes what a job has made that failed: the tables with these numbers, which no manifest has
+/// ever named, and with `own_blobs` the blob files, which no other job has appended to. If that
+/// fails too, the next open does it.
+pub fn remove_made_by_failed_job(inner: &Inner, numbers: &[u64], own_blobs: bool) {
+    // Once read-only, the manifest on the device may say something else than the one in memory.
+    if inner.error_state.check().is_err() {
+        return;
+    }
+    let (blobs, tables): (Vec<u64>, Vec<u64>) = numbers.iter().partition(|&&number| inner.blobs.has(number));
+    remove_unnamed_tables(inner, &tables);
+    for path in blobs.into_iter().filter(|_| own_blobs).filter_map(|number| inner.blobs.forget(number)) {
+        let _ = inner.options.env.remove(&path);
+    }
+}
+
 /// Removes tables that were never named by a manifest.
 pub fn remove_unnamed_tables(inner: &Inner, numbers: &[u64]) {
     for &number in numbers {
@@ -415,19 +433,13 @@ pub fn remove_unnamed_tables(inner: &Inner, numbers: &[u64]) {
     }
 }
 
-/// Removes tables and manifests that `state` does not name and that are not `in_progress`: what a
-/// crash or a failed job left behind.
-pub fn remove_orphans(
-    env: &dyn Env,
-    directory: &Path,
-    current: u64,
-    state: &ManifestState,
-    in_progress: &BTreeSet<u64>,
-) -> Result<()> {
+/// Removes tables and manifests that `state` does not name: what a crash or a failed job left
+/// behind. For an open.
+pub fn remove_orphans(env: &dyn Env, directory: &Path, current: u64, state: &ManifestState) -> Result<()> {
     let live: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
     for name in env.list(directory)? {
         let orphan = match (table_number(&name), manifest_number(&name)) {
-            (Some(number), _) => !live.contains(&number) && !in_progress.contains(&number),
+            (Some(number), _) => !live.contains(&number),
             (_, Some(number)) => number != current,
             // The mark of a checkpoint that was complete when its removal was cut short.
             _ => name == CURRENT_TEMPORARY || name == UNFINISHED,

@@ -27,8 +27,8 @@ pub struct CompactionState {
     rewrite_futile: Mutex<BTreeSet<u64>>,
     /// The last automatic compaction that was divided among threads failed.
     division_failed: AtomicBool,
-    /// The last compaction failed.
-    has_failed: AtomicBool,
+    /// See [`CompactionState::last_failure`].
+    last_failure: AtomicU64,
 }
 
 impl CompactionState {
@@ -48,14 +48,14 @@ impl CompactionState {
         self.filter.store(Some(Arc::new(filter)));
     }
 
-    /// Whether the last compaction failed.
-    pub fn has_failed(&self) -> bool {
-        self.has_failed.load(Relaxed)
+    /// When the last compaction failed, in the order of those of all keyspaces; 0 if it did not.
+    pub fn last_failure(&self) -> u64 {
+        self.last_failure.load(Relaxed)
     }
 
-    /// Notes whether a compaction was done, or failed.
-    pub fn note_outcome(&self, is_done: bool) {
-        self.has_failed.store(!is_done, Relaxed);
+    /// Notes how a compaction ended. Call under the job lock.
+    pub fn set_last_failure(&self, place: u64) {
+        self.last_failure.store(place, Relaxed);
     }
 
     /// Tables that are not to be rewritten again.

@@ -26,6 +26,7 @@
 use crate::base::batch::{
     AnyOperation, ExpiryChange, Operation, Operations, RangeDelete, Unresolved, encode, encode_range,
 };
+use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
 use crate::base::key_order::KeyOrder;
@@ -35,7 +36,7 @@ use crate::db::read::get::{Base, Lookup, Sources, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::snapshots::ReadPoint;
 use crate::db::write::batch_size::{
-    ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
+    ArenaReservation, add_range_reservation, add_reservation, reservation_bytes, start_record,
 };
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
@@ -216,7 +217,7 @@ impl<'b> Resolver<'_, 'b> {
 
     fn take_range(&mut self, range: RangeDelete<'b>, order: KeyOrder) {
         encode_range(&mut self.out.record, &range);
-        add_reservation_bytes(&mut self.out.needs, range.keyspace, 0);
+        add_range_reservation(&mut self.out.needs, &range);
         self.out.count += 1;
         for ((keyspace, key), chain) in &mut self.known {
             if range.covers(&order, *keyspace, key) {
@@ -398,6 +399,8 @@ impl<'b> Resolver<'_, 'b> {
         }
         let copied = |kind, value| Operation { keyspace: keyspace.id, kind, expiry_ms, key, value };
         if let Some((kind, value)) = &chain.base {
+            let reference = BlobReference::decode(value).filter(|_| *kind == Kind::PutBlob);
+            reference.iter().for_each(|reference| self.inner.blobs.note_logged(reference.file));
             self.write(&copied(*kind, value));
         }
         for operand in &chain.operands {

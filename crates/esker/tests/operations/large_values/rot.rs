@@ -92,6 +92,18 @@ fn a_damaged_value_ends_the_job_that_copies_it_and_shows() {
     }
 }
 
+#[test]
+fn a_scan_goes_on_behind_a_large_value_that_is_damaged() {
+    let mem = MemEnv::default();
+    let (db, _) = filled(simulated(mem.clone()), value, false);
+    flip(&mem, &blob_files(&mem, "/db")[0], place(1) + 77);
+    let k = keyspace(&db);
+    let found: Vec<_> = k.iter().collect();
+    assert_eq!(found.iter().map(Result::is_err).collect::<Vec<_>>(), (0..20).map(|i| i == 1).collect::<Vec<_>>());
+    let found: Vec<_> = k.iter().rev().collect();
+    assert_eq!(found.iter().map(Result::is_err).collect::<Vec<_>>(), (0..20).map(|i| i == 18).collect::<Vec<_>>());
+}
+
 /// Nobody asked: the job ends once, and the next ones leave the file alone and empty the others.
 #[test]
 fn in_the_background_a_damaged_file_is_met_once() {
