@@ -126,3 +126,32 @@ fn a_panic_in_a_sync_of_the_log_ends_writing_at_once() {
         assert!(k.get("aaa").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
     }
 }
+
+/// Seen: a handle that took writes. Trigger: an environment that panics while the manifest is
+/// written, in a thread of the program. Cost: a database that did not open, where what was written
+/// behind the close of the log was synced.
+#[test]
+fn a_panic_in_a_write_of_the_manifest_ends_writing_at_once() {
+    let calls: [(&str, Call); 4] = [
+        ("a flush", |db, _| db.flush()),
+        ("an ingest", |_, k| k.ingest([("z", "3")]).map(drop)),
+        ("a compaction", |db, _| db.compact()),
+        ("a close", |db, _| db.clone().close()),
+    ];
+    for (what, call) in calls {
+        let env = MemEnv::new();
+        let fault = FaultEnv::new(Arc::new(env.clone()));
+        let db = Db::open("/db", simulated(fault.clone())).unwrap();
+        let k = keyspace(&db, "k");
+        k.put_with("a", "1", &synced()).unwrap();
+        fault.add(Rule::new(Class::AnyMutating, 0, Action::Panic).on_names_with("MANIFEST-"));
+        let interrupted = catch_unwind(AssertUnwindSafe(|| call(&db, &k)));
+        assert!(interrupted.is_err() && fault.fired() == 1, "{what}: {interrupted:?}");
+        let refused = k.put_with("late", "v", &synced());
+        assert!(matches!(&refused, Err(Error::ReadOnly { why }) if why.contains("a panic")), "{what}: {refused:?}");
+        drop((k, db));
+        let db = Db::open("/db", simulated(env)).unwrap();
+        let k = keyspace(&db, "k");
+        assert!(k.get("a").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
+    }
+}

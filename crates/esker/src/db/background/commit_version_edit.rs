@@ -143,7 +143,9 @@ pub fn commit(
         if !manifest.state().keyspaces.contains_key(&id) {
             return Ok(false);
         }
-        let committed = inner.error_state.refusing_after_panic(|| manifest.commit(&changes));
+        let unfinished = inner.error_state.unfinished();
+        let committed = manifest.commit(&changes);
+        unfinished.finish();
         committed.map_err(|error| inner.error_state.poison(error))?;
         is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
     }
@@ -226,7 +228,9 @@ fn renew_with(inner: &Inner, alter: impl FnOnce(&mut ManifestState) -> Altered) 
             Error::Io { path, .. } if error.is_disk_full() && *path != inner.directory => error,
             _ => inner.error_state.poison(error),
         })?;
-    let switched = inner.error_state.refusing_after_panic(|| switch_current(env, &inner.directory));
+    let unfinished = inner.error_state.unfinished();
+    let switched = switch_current(env, &inner.directory);
+    unfinished.finish();
     switched.map_err(|error| inner.error_state.poison(error))?;
     *manifest = Some(next);
     remover::remove_manifest(inner, old);

@@ -60,11 +60,12 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 /// As [`flush_all`], for what goes on where a disk is full, since it may make room. The error is
 /// noted at once, for writers that would wait for the flush meanwhile, and returned for later.
 pub fn flush_what_has_room(inner: &Inner) -> Result<Option<Error>> {
-    let full = unless_disk_full(flush_all(inner))?;
+    let flushed = flush_all(inner);
     if !inner.inline_jobs() {
-        inner.error_state.note_flush(full.as_ref());
+        let full = flushed.as_ref().err().filter(|error| error.is_disk_full());
+        inner.error_state.note_flush(full);
     }
-    Ok(full)
+    unless_disk_full(flushed)
 }
 
 /// The error of a full disk, for later; any other at once.
@@ -76,24 +77,29 @@ pub fn unless_disk_full(done: Result<()>) -> Result<Option<Error>> {
     }
 }
 
-/// What a flush does at its yield points for writers and scans, which do not wait for it. A failure
-/// is left to the writer that needs the segment.
+/// What a flush does at its yield points for writers and scans, which do not wait for it.
 ///
 /// The log's next segment comes first: a writer would stop for it. While another memtable waits,
 /// the other work gets no more time than the flush, see [`TimeShare`].
 fn yield_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
     let flush_has_its_share = shares.pause(Instant::now());
     let others_may = flush_has_its_share || keyspace.read_state.load().immutable.len() < MAX_IMMUTABLE_MEMTABLES;
+    prepare_segment(inner);
+    if others_may {
+        memory::touch_ahead(inner);
+        memtable_sort::merge_runs(inner);
+        let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
+        log.inspect(|log| _ = log.prefault_step());
+    }
+    shares.go_on(Instant::now());
+}
+
+/// Prepares the next log segment, if it is wanted. A failure is left to the writer that needs it.
+pub fn prepare_segment(inner: &Inner) {
     let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
     if let Some(log) = log.filter(|log| log.wants_preparation()) {
         let _ = log.prepare_next();
     }
-    if others_may {
-        memory::touch_ahead(inner);
-        memtable_sort::merge_runs(inner);
-        log.inspect(|log| _ = log.prefault_step());
-    }
-    shares.go_on(Instant::now());
 }
 
 /// A memtable that is seldom written pins the log: it is rotated once the pinned part is long.

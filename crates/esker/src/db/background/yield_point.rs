@@ -1,6 +1,6 @@
 //! What a compaction does at its yield points: what is more urgent, and it keeps to its rate limit.
 
-use crate::db::background::flush::{RETRY_AFTER, flush_what_has_room, rotate_log_holders};
+use crate::db::background::flush::{RETRY_AFTER, flush_what_has_room, prepare_segment, rotate_log_holders};
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
 use crate::job::rate_limiter::RateLimiter;
@@ -55,6 +55,7 @@ impl<'a> YieldPoint<'a> {
         // Inside a call of the program no time passes, so that the same calls do the same.
         let is_too_soon = |since: Instant| inner.inline_jobs() || since.elapsed() < RETRY_AFTER;
         if self.no_room_since.is_some_and(is_too_soon) {
+            prepare_segment(inner);
             return Ok(());
         }
         let is_full = flush_what_has_room(inner)?.is_some();

@@ -202,7 +202,9 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
         if let Some(manifest) = &mut *inner.manifest.lock() {
             let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
             changes.extend(inner.log_synced());
-            let committed = inner.error_state.refusing_after_panic(|| manifest.commit(&changes));
+            let unfinished = inner.error_state.unfinished();
+            let committed = manifest.commit(&changes);
+            unfinished.finish();
             committed.map_err(|error| inner.error_state.poison(error))?;
         }
     }
@@ -421,6 +423,8 @@ pub fn remove_made_by_failed_job(inner: &Inner, numbers: &[u64], own_blobs: bool
     }
     let (blobs, tables): (Vec<u64>, Vec<u64>) = numbers.iter().partition(|&&number| inner.blobs.has(number));
     remove_unnamed_tables(inner, &tables);
+    // The next attempt would append to it, behind what is of no use.
+    inner.blobs.end_growth(&blobs.iter().copied().collect());
     for path in blobs.into_iter().filter(|_| own_blobs).filter_map(|number| inner.blobs.forget(number)) {
         let _ = inner.options.env.remove(&path);
     }

@@ -20,17 +20,12 @@ pub fn close(inner: &Inner) -> Result<()> {
         inner.watchers.close();
         return Ok(());
     }
-    // Most of the flush before the locks; what comes in meanwhile is flushed under them.
-    let flushed = if has_unlogged_writes(inner) {
-        flush::flush_now(inner)
-    } else if is_long_to_replay(inner) {
-        // All of it is in the log: a full disk, or whatever else keeps it from the tables, is no
-        // failure of the close.
+    if has_unlogged_writes(inner) || is_long_to_replay(inner) {
+        // Most of the flush before the locks. What comes in meanwhile, and what a compaction beside
+        // it has kept from being flushed, is flushed under them as far as it is not in the log: a
+        // full disk, or whatever else keeps the rest from the tables, is no failure of the close.
         let _ = flush::flush_now(inner);
-        Ok(())
-    } else {
-        Ok(())
-    };
+    }
     // Before the locks: a running compaction gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
@@ -38,7 +33,7 @@ pub fn close(inner: &Inner) -> Result<()> {
     let _changes = inner.keyspace_changes.lock();
     let mut writer = inner.writer.lock();
     in_place_write::Barrier::raise(inner).keep();
-    let result = flushed.and_then(|()| finish(inner, &mut writer));
+    let result = finish(inner, &mut writer);
     // In any case: the caller releases the lock on the directory, and another process may then
     // write there.
     inner.error_state.refuse_writes("it was closed");
@@ -78,7 +73,10 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
 fn commit(inner: &Inner, is_closed: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     if let Some(manifest) = &mut *manifest {
-        inner.error_state.refusing_after_panic(|| manifest.commit(is_closed))?;
+        let unfinished = inner.error_state.unfinished();
+        let committed = manifest.commit(is_closed);
+        unfinished.finish();
+        committed?;
         // With the lock: a keyspace that is being dropped needs no other, and a manifest of its own
         // would not say that the database was closed.
         inner.error_state.refuse_writes("it was closed");

@@ -9,10 +9,10 @@
 //!    reserved one. A reader registered before reads below it and does not see the pairs.
 //!
 //! If the numbers in use have overtaken the reserved one, the tables are written again with
-//! another. Until step 3 is done, the files are in `Inner::in_progress`: a failed job that cleans
-//! up leaves them alone. No file is made or removed by name unless the lock on the directory is
-//! held at that moment: the database may be closed, and opened by another process, between two
-//! pairs.
+//! another. Until step 3 is done, the files are in `Inner::in_progress`: who looks for blob files
+//! out of use leaves them alone. No file is made or removed by name unless the lock on the
+//! directory is held at that moment: the database may be closed, and opened by another process,
+//! between two pairs.
 
 use crate::base::expiry::Life;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence};

@@ -170,14 +170,6 @@ impl ErrorState {
         Unfinished(self)
     }
 
-    /// Does `work`, of which a panic leaves open what is on the device: writes are refused then.
-    pub fn refusing_after_panic<T>(&self, work: impl FnOnce() -> T) -> T {
-        let unfinished = self.unfinished();
-        let done = work();
-        unfinished.finish();
-        done
-    }
-
     /// Refuses all writes because of a panic.
     pub fn refuse_after_panic(&self, why: &str) {
         self.refuse(why);
@@ -207,14 +199,15 @@ impl ErrorState {
             return self.refuse_after(error);
         }
         self.change_failures(|failures| {
-            if failures.of_flush.is_none() {
+            // That of a flush is noted already.
+            if failures.of_flush.is_none() || !error.is_disk_full() {
                 failures.of_round = Some(BackgroundFailure::new(error));
             }
         });
     }
 
-    /// Notes how a flush ended, if it found no room: it is tried again, maybe while a compaction
-    /// goes on that may make some.
+    /// Notes whether the last flush found no room: it is tried again, maybe while a compaction goes
+    /// on that may make some.
     pub fn note_flush(&self, full: Option<&Error>) {
         match full.filter(|error| names_are_lost(error)) {
             Some(error) => self.refuse_after(error),
@@ -222,9 +215,9 @@ impl ErrorState {
         }
     }
 
-    /// Notes that a round of background work succeeded.
+    /// Notes that a round of background work succeeded; the flushes in it have noted that they did.
     pub fn recovered(&self) {
-        self.change_failures(|failures| *failures = BackgroundFailures::default());
+        self.change_failures(|failures| failures.of_round = None);
     }
 
     /// Changes what is noted, and tells of the first failure and of the end of the last.

@@ -14,12 +14,11 @@
 //! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), and while a new
 //!    manifest takes the place of the current one, so that close cannot release the directory
 //!    meanwhile.
-//! 7. Locks held over calls of the environment that make or remove files, and over none of the
-//!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
-//!    what a failed job left is removed (under `manifest`).
+//! 7. Locks held over calls of the environment that make or sync files, and over none of the above:
+//!    in the blob store `current`, while a file is made, and `syncing`.
 //! 8. Leaves, under any of the above: of a keyspace its name, that of its operator, and its former
-//!    merge settings; `signals`, `merging`, `last_write`, `obsolete`; the names and the list
-//!    of dropped keyspaces, of which the list has the snapshot list under it; the flushed
+//!    merge settings; `signals`, `merging`, `in_progress`, `last_write`, `obsolete`; the names and
+//!    the list of dropped keyspaces, of which the list has the snapshot list under it; the flushed
 //!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the
 //!    log's state; the snapshot list; of a keyspace its style, the tables whose rewrite is futile
 //!    and its tombstone skip cache; of a memtable its index's tables, its sorted runs and its blob
