@@ -1,8 +1,10 @@
 //! Random scripts over the whole interface, with power or process lost at random calls of them,
 //! also inside a store.
 
+mod cases;
 mod found;
 mod harm;
+mod leftovers;
 
 use crate::Checked;
 use crate::campaign::panic_text;
@@ -12,14 +14,15 @@ use crate::operators::silence_panics_on_purpose;
 use crate::powerloss::generated::{Limits, generated, simpler};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{Script, Step};
-use crate::powerloss::session::{Ground, observed, run};
 use crate::powerloss::{Examination, Totals, blob_files, option_variants, some_inside};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::shrink::{shrink, simplify};
+use cases::Cases;
 use esker::env::mem::MemEnv;
 use esker::{ChangeRetention, Compression, Options, ReadMode};
 use harm::{Death, Harm, How, Nested, of_one_death};
+use leftovers::undisturbed;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -34,6 +37,12 @@ const FAILING_CALLS: usize = 2;
 /// Recoveries that die in turn, in percent of the images.
 const NESTED_PERCENT: usize = 30;
 
+/// How many background threads there are at most in the runs that have some.
+const MOST_THREADS: usize = 3;
+
+/// The stream of a seed that says how many: scripts of kept seeds are what they were.
+const THREADS: u64 = 7;
+
 /// The options under which the scripts run: those of the written ones, and others.
 fn variants() -> Vec<(&'static str, Options)> {
     let mut variants = option_variants();
@@ -42,6 +51,7 @@ fn variants() -> Vec<(&'static str, Options)> {
         ("uncached", base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0).filter_bits_per_key(0)),
         ("at-rest", base.clone().min_blob_size(60).compression(Compression::Lz4).upper_compression(Compression::Lz4)),
         ("small-buffer", base.clone().write_buffer_bytes(2 << 10)),
+        // Each run draws how many threads it has.
         ("background", base.clone().write_buffer_bytes(2 << 10).background_threads(1)),
         ("changes", base.clone().keep_changes(ChangeRetention::Bytes(ALL_BYTES))),
         (
@@ -101,13 +111,15 @@ pub struct Done {
     pub totals: Totals,
     /// Runs with a failing call.
     pub faults: faults::Totals,
+    cases: Cases,
 }
 
 impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         write!(f, "{} seeds, {} model operations, {}", count(&self.runs), count(&self.operations), self.totals)?;
-        write!(f, "; a failing call in {} runs, {} hit", count(&self.faults.runs), count(&self.faults.hit))
+        write!(f, "; a failing call in {} runs, {} hit; ", count(&self.faults.runs), count(&self.faults.hit))?;
+        write!(f, "{}", self.cases)
     }
 }
 
@@ -167,18 +179,22 @@ impl Crashes {
         let seed = Random::derived(self.settings.seed, &[number]).next();
         let (name, options) = &variants[(number % variants.len() as u64) as usize];
         let threaded = *name == "background";
+        let threads = if threaded { Random::derived(seed, &[THREADS]).between(1, MOST_THREADS) } else { 0 };
+        let options = &options.clone().background_threads(threads);
         let unlogged = self.limits.unlogged && seed.is_multiple_of(2);
-        // What threads take is not there from one look to the next.
-        let limits = Limits { unlogged, fading: self.limits.fading && !threaded, ..self.limits };
+        // What threads take, or give up of changes, is not there from one look to the next.
+        let (fading, retentions) = (self.limits.fading && !threaded, self.limits.retentions && !threaded);
+        let limits = Limits { unlogged, fading, retentions, ..self.limits };
         let Script { steps, .. } = generated(seed, limits);
+        done.cases.note(&steps, threads);
         let course = Course { steps: &steps, options, threaded };
         let Err(failure) = self.check(course, seed, done) else { return Ok(()) };
         let Failure { what, harm } = *failure;
         let (harm, nested_percent) = again(course, harm);
         let shortest = shortest(course, harm, budget(harm), repeated(nested_percent));
         Err(format!(
-            "run {number}, options {name}: {what}\nrepeat with: cargo run -p esker-check -- crashes --seed {} --first-run \
-             {number} --runs 1 --points {} --only {:?}{}\n{}",
+            "run {number}, options {name}, {threads} background threads: {what}\nrepeat with: cargo run -p esker-check \
+             -- crashes --seed {} --first-run {number} --runs 1 --points {} --only {:?}{}\n{}",
             self.settings.seed,
             self.points,
             self.only,
@@ -254,21 +270,19 @@ impl Moments {
         let mut progress = Progress::default();
         let (mut promised, mut promises) = (0, Vec::new());
         let (mut begun, mut blobs, mut collections) = (0, BTreeSet::new(), Vec::new());
-        let mut steps = observed(course.steps);
-        run(course.steps, &Ground::new(course.options, env.clone()), &mut progress, &mut |progress| {
+        undisturbed(course, &env, &mut progress, &mut |step, progress| {
             if progress.synced > promised {
                 promises.push(env.mutations());
             }
             promised = progress.synced;
             // Where a database is opened, or a keyspace dropped, nothing is copied.
-            let may_collect = steps.next().is_some_and(|step| !step.opens() && !matches!(step, Step::DropKeyspace(_)));
+            let may_collect = step.is_some_and(|step| !step.opens() && !matches!(step, Step::DropKeyspace(_)));
             let (calls, left) = (env.mutations(), blob_files(&env));
             if may_collect && !blobs.is_subset(&left) {
                 collections.push(begun..calls);
             }
             (begun, blobs) = (calls, left);
-        })
-        .map_err(|error| format!("the script fails by itself: {error}"))?;
+        })?;
         done.operations.fetch_add(progress.operations(), Ordering::Relaxed);
         Ok(Moments { calls: env.mutations(), promises, collections })
     }
@@ -388,6 +402,7 @@ fn shortest(
 mod tests {
     use super::*;
     use crate::model::Ttl;
+    use crate::powerloss::session::{Ground, observed, run};
     use crate::powerloss::{Loss, put};
     use crate::state::Durability;
     use found::Found;

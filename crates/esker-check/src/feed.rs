@@ -1,26 +1,20 @@
 //! The changes that an engine tells of, compared with the journal of a model: every commit once, in
 //! order, with its operations, and what applies them has what the model has.
 
+mod retained;
+
 use crate::Checked;
 use crate::model::{After, Change, Event, Face, Journal, Kept, Order, Span, Told, Ttl, Write};
 use crate::operators::supply;
 use crate::state::{lives, shown};
 use esker::{ChangeBatch, ChangeOperation, Changes, Db, Error, Expiry, Slice};
+pub use retained::{ALL_BYTES, ClockReadings, KEPT_TIME, LEAST_KEPT_BYTES, RETENTIONS, Retained, retention_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 type Contents = BTreeMap<Arc<[u8]>, Kept>;
-
-/// How many bytes of log at least are kept for readers of changes in each option set that keeps
-/// them.
-pub const LEAST_KEPT_BYTES: u64 = 4 << 10;
-/// What stands for all of them.
-pub const ALL_BYTES: u64 = 1 << 40;
-
-/// For how long they are kept in the option set that says it so.
-pub const KEPT_TIME: Duration = Duration::from_millis(1234);
 
 /// Everything that a reader of changes is told by a database.
 pub struct All {
@@ -28,41 +22,12 @@ pub struct All {
     parts: Vec<Vec<ChangeBatch>>,
     /// Whether there were older ones that were given up.
     some_are_gone: bool,
-    /// Where changes are kept for [`KEPT_TIME`]: what the clock has shown.
-    kept_by_time: Option<ClockReadings>,
-}
-
-/// What the clock of a database has shown, in order, each time behind so many events of a journal.
-#[derive(Clone, Debug, Default)]
-pub struct ClockReadings {
-    all: Vec<(usize, u64)>,
-}
-
-impl ClockReadings {
-    /// Notes what it shows from now on.
-    pub fn note(&mut self, events: usize, now: u64) {
-        self.all.push((events, now));
-    }
-
-    /// The same of a journal of which only the first so many events have happened.
-    pub fn up_to(&self, events: usize) -> ClockReadings {
-        ClockReadings { all: self.all.iter().map(|&(behind, now)| (behind.min(events), now)).collect() }
-    }
-
-    /// How much time has passed since an event of that time at most, as far as the clock tells.
-    ///
-    /// The age of a change counts from when its segment of the log was ended, or found by an open,
-    /// at any time behind it, up to when it is given up, at any later time. Where the clock went
-    /// back in between, neither the time of the event nor the latest time says how long that was:
-    /// no longer than the greatest rise of the clock.
-    pub fn most_passed(&self, event: usize, then: u64) -> u64 {
-        let (mut lowest, mut most) = (then, 0);
-        for &(_, now) in self.all.iter().filter(|(events, _)| *events > event) {
-            most = most.max(now.saturating_sub(lowest));
-            lowest = lowest.min(now);
-        }
-        most
-    }
+    /// For how long changes were kept.
+    retained: Retained,
+    /// How many bytes of them are left, if that is known.
+    left: Option<u64>,
+    /// What the clock has shown; none where any of them may be gone.
+    clock: Option<ClockReadings>,
 }
 
 /// What a database may have lost of the changes that it has kept.
@@ -77,29 +42,32 @@ pub enum LostChanges {
     Any,
 }
 
-/// What a database tells whose clock has shown that; none if it keeps no changes.
+/// What a database tells that has kept changes so, and whose clock has shown that; none if it keeps
+/// none.
 ///
 /// The inner error is what the engine answered instead; the outer one is a wrong answer.
-pub fn told(db: &Db, clock: &ClockReadings, lost: LostChanges) -> Checked<esker::Result<Option<All>>> {
+pub fn told(
+    db: &Db,
+    (retained, clock): (&Retained, &ClockReadings),
+    lost: LostChanges,
+) -> Checked<esker::Result<Option<All>>> {
     let some_are_gone = match db.changes(1) {
         Ok(_) => false,
         Err(Error::Gone { oldest }) if oldest > 1 => true,
-        Err(Error::InvalidArgument { .. }) => return Ok(Ok(None)),
+        Err(Error::InvalidArgument { .. }) => return retained.check_whether(false).map(|()| Ok(None)),
         Err(error) => return Ok(Err(error)),
     };
-    let options = db.explain().to_string();
-    let keeps_all = options.contains(&format!("{ALL_BYTES} bytes"));
-    let is_by_time = options.contains(&format!("{KEPT_TIME:?}"));
-    let kept = db.stats().kept_wal_bytes;
+    retained.check_whether(true)?;
     // Only the writer has a log, and says how much of it is kept.
-    let is_less_kept = lost == LostChanges::None && !is_by_time && db.health().writable && kept < LEAST_KEPT_BYTES;
-    if some_are_gone && (keeps_all || is_less_kept) && lost != LostChanges::Any {
-        return Err(format!("changes were given up, and {kept} bytes of them are kept (all: {keeps_all})"));
-    }
+    let is_known = lost == LostChanges::None && db.health().writable;
+    let left = is_known.then(|| db.stats().kept_wal_bytes);
     let any_may_be_lost = lost == LostChanges::Any;
-    let kept_by_time = (is_by_time && !any_may_be_lost).then(|| clock.clone());
+    if some_are_gone && !any_may_be_lost && !retained.may_give_up(left) {
+        return Err(format!("changes were given up, with {left:?} bytes left: {retained:?}"));
+    }
+    let (retained, clock) = (retained.clone(), (!any_may_be_lost).then(|| clock.clone()));
     let parts = parts(db, any_may_be_lost)?;
-    Ok(parts.map(|parts| Some(All { parts, some_are_gone, kept_by_time })))
+    Ok(parts.map(|parts| Some(All { parts, some_are_gone, retained, left, clock })))
 }
 
 /// The batches from a write on, up to the first error, which comes with them.
@@ -134,33 +102,25 @@ fn parts(db: &Db, any_may_be_lost: bool) -> Checked<esker::Result<Vec<Vec<Change
 }
 
 impl All {
-    /// "Keeps at least the changes of this last period": whether these events may be gone.
-    fn may_be_gone(&self, journal: &Journal, gone: &[usize]) -> Checked<()> {
-        let (Some(clock), Some(&last)) = (&self.kept_by_time, gone.last()) else { return Ok(()) };
-        let then = journal.events[last].now;
-        let passed = clock.most_passed(last, then);
-        if u128::from(passed) >= KEPT_TIME.as_millis() {
-            return Ok(());
-        }
-        Err(format!(
-            "a change of {then} was given up, {passed} ms later at most, and changes are kept for {KEPT_TIME:?}"
-        ))
-    }
-
     /// How many batches these are.
     pub fn count(&self) -> usize {
         self.parts.iter().map(Vec::len).sum()
     }
 
-    /// Whether these are the first so many events of the journal, or the last of those; where
-    /// changes are gone between some of them, those are the only ones that are missing.
+    /// Whether these are the first so many events of the journal since changes are kept, or the
+    /// last of those; where changes are gone between some of them, those are the only ones that are
+    /// missing.
     pub fn check(&self, journal: &Journal, end: usize) -> Checked<FeedReader> {
-        if let ([whole], true) = (&self.parts[..], self.some_are_gone) {
-            let told = journal.told_from(0, end);
-            self.may_be_gone(journal, &told[..told.len().saturating_sub(whole.len())])?;
+        let begun = self.retained.begun().min(end);
+        // What went may have had no number in the log.
+        let some_are_gone = self.some_are_gone || self.retained.may_have_begun_anew();
+        if let ([whole], true, Some(clock)) = (&self.parts[..], some_are_gone, &self.clock) {
+            let told = journal.told_from(begun, end);
+            let gone = &told[..told.len().saturating_sub(whole.len())];
+            self.retained.check_gone(gone, (journal, clock), self.left)?;
         }
-        let parts = (&self.parts[..], self.some_are_gone);
-        take_parts(&FeedReader::default(), (journal, end), parts, &mut Vec::new())
+        let reader = FeedReader::at(journal, begun);
+        take_parts(&reader, (journal, end), (&self.parts[..], some_are_gone), &mut Vec::new())
     }
 }
 
@@ -499,14 +459,44 @@ mod tests {
         bounds.iter().map(|&(first, end)| batches[first..end].to_vec()).collect()
     }
 
+    /// These parts, where any changes may be gone.
+    fn all(parts: Vec<Vec<ChangeBatch>>, some_are_gone: bool) -> All {
+        All { parts, some_are_gone, retained: Retained::default(), left: None, clock: None }
+    }
+
+    /// If nobody were to be told of what came before changes were kept, or of what came behind,
+    /// this would fail.
+    #[test]
+    fn what_was_before_changes_were_kept_anew_nobody_is_told() {
+        let (journal, batches) = written(&["1", "2", "3", "4", "5", "6"]);
+        let told = |first: usize, is_cut: bool, some_are_gone: bool| {
+            let mut told = all(vec![batches[first..].to_vec()], some_are_gone);
+            let all = Some(ChangeRetention::Bytes(ALL_BYTES));
+            told.retained.begin_open(all, 0);
+            told.retained.end_open(all, 0);
+            told.retained.begin_open(None, 2);
+            if !is_cut {
+                told.retained.end_open(None, 2);
+            }
+            told.retained.begin_open(all, 4);
+            told.retained.end_open(all, 4);
+            All { clock: Some(ClockReadings::default()), ..told }.check(&journal, 6).is_ok()
+        };
+        assert!(told(4, false, true) && told(4, false, false), "there may have been no number before");
+        for first in [0, 1, 3, 5] {
+            assert!(!told(first, false, true), "{first}");
+        }
+        assert!(told(4, true, true) && told(4, true, false) && told(1, true, true) && told(0, true, false));
+        assert!(!told(5, true, true));
+    }
+
     /// If what is told before changes that are gone were not compared, or could begin anywhere,
     /// this would fail.
     #[test]
     fn what_is_told_before_and_between_changes_that_are_gone_is_compared() {
         let (journal, batches) = written(&["1", "2", "3", "4", "5", "6"]);
-        let fits = |some_are_gone: bool, parts: Vec<Vec<ChangeBatch>>| {
-            All { parts, some_are_gone, kept_by_time: None }.check(&journal, 6).is_ok()
-        };
+        let fits =
+            |some_are_gone: bool, parts: Vec<Vec<ChangeBatch>>| all(parts, some_are_gone).check(&journal, 6).is_ok();
         let told = |some_are_gone: bool, bounds: &[(usize, usize)]| fits(some_are_gone, parts_of(&batches, bounds));
         assert!(told(false, &[(0, 6)]) && told(false, &[(0, 2), (4, 6)]) && told(false, &[(0, 1), (2, 3), (5, 6)]));
         assert!(
@@ -529,9 +519,9 @@ mod tests {
     fn a_batch_that_looks_like_that_of_an_earlier_event_is_that_of_a_later_one() {
         let (journal, batches) = written(&["1", "same", "2", "same", "3", "4"]);
         let parts = vec![batches[..1].to_vec(), batches[3..5].to_vec(), batches[5..].to_vec()];
-        assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_ok());
+        assert!(all(parts, false).check(&journal, 6).is_ok());
         let parts = vec![batches[..1].to_vec(), batches[3..5].to_vec()];
-        assert!(All { parts, some_are_gone: false, kept_by_time: None }.check(&journal, 6).is_err());
+        assert!(all(parts, false).check(&journal, 6).is_err());
     }
 
     /// Without an account of what has failed there would be a reader for each of 125,970 choices.
@@ -561,8 +551,11 @@ mod tests {
             clock.note(0, 1000);
             // Behind the first event, which is the one that is gone, and before the second.
             times.iter().for_each(|&now| clock.note(1, now));
-            let parts = vec![batches[1..].to_vec()];
-            All { parts, some_are_gone: true, kept_by_time: Some(clock) }.check(&journal, 2).is_ok()
+            let retention = Some(ChangeRetention::Time(KEPT_TIME));
+            let mut told = all(vec![batches[1..].to_vec()], true);
+            told.retained.begin_open(retention, 0);
+            told.retained.end_open(retention, 0);
+            All { clock: Some(clock), ..told }.check(&journal, 2).is_ok()
         };
         let kept = KEPT_TIME.as_millis() as u64;
         assert!(may_be_gone(&[1000 + kept]) && !may_be_gone(&[999 + kept]) && !may_be_gone(&[]));

@@ -14,7 +14,7 @@
 //! * [`ablation`], [`sync_sites`]: the same power losses with one sync left out, which must be
 //!   noticed, for every place that syncs.
 //! * [`rot`]: bits of stored files that flip, while closed and while open.
-//! * [`threads`]: writers, readers, maintenance and losses at the same time.
+//! * [`threads`]: writers, readers, maintenance and losses at the same time, and full disks.
 //! * [`kill9`]: a real process on a real directory, killed and reopened.
 //! * `overload` (Linux): more than there is room, memory or descriptors for.
 //! * `realdisk` (Linux): a real file system, cut off from its device and mounted again.

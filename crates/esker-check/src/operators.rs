@@ -29,8 +29,8 @@ pub fn mended() -> Arc<dyn MergeOperator> {
     Arc::new(Fragile { is_mended: true })
 }
 
-/// The text of the panics that [`Operator::Fragile`] makes.
-const ON_PURPOSE: &str = "a merge operator panics on purpose";
+/// The text of the panics that [`Operator::Fragile`] makes, and code that is passed to a call.
+pub const ON_PURPOSE: &str = "the check panics on purpose";
 
 /// Keeps the panics that are made on purpose from filling the screen. Other panics are reported as
 /// ever.

@@ -11,13 +11,17 @@
 //! names, settings and loads, and the sum and the votes other settings (`threads/altering.rs`); and
 //! some put jobs into queues and take them out, through typed handles (`threads/queues.rs`). A
 //! follower and, with odd seeds, a reader of the changes read along (`threads/reading_along.rs`).
+//!
+//! Before that, threads meet disks that are full for a while (`threads/full_disk.rs`).
 
 mod altering;
+mod full_disk;
 mod leases;
 mod passing;
 mod queues;
 mod reading_along;
 mod stored;
+mod together;
 
 use crate::Checked;
 use crate::random::Random;
@@ -35,9 +39,9 @@ use queues::Queues;
 use reading_along::ChangesReader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 use stored::{NOW, number};
+use together::{join, start};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
@@ -76,6 +80,12 @@ pub struct Totals {
     pub followed: AtomicU64,
     /// Batches in the changes.
     pub told: AtomicU64,
+    /// Disks that were full for a while.
+    pub full_disks: AtomicU64,
+    /// Calls that were refused there.
+    pub without_room: AtomicU64,
+    /// Handles that took no more writes after that.
+    pub read_only: AtomicU64,
 }
 
 /// Numbers below which no writer's number may fall.
@@ -379,29 +389,17 @@ fn check_image(image: &MemEnv, least: &Least, shared: &Shared) -> Checked<()> {
     Ok(())
 }
 
-/// Stops everybody when a thread ends, for whatever reason: a failure must not leave the others
-/// running.
-struct StopAll<'a>(&'a Shared);
-
-impl Drop for StopAll<'_> {
-    fn drop(&mut self) {
-        self.0.stop.store(true, Ordering::Release);
-    }
-}
-
-fn start<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    shared: &'scope Shared,
-    work: impl FnOnce() -> Checked<()> + Send + 'scope,
-) -> ScopedJoinHandle<'scope, Checked<()>> {
-    scope.spawn(move || {
-        let _stop = StopAll(shared);
-        work()
-    })
-}
-
 /// Runs until the time is up, then opens once more.
 pub fn run(settings: Settings) -> Checked<Totals> {
+    let disks = full_disk::run(&settings)?;
+    let totals = run_together(settings)?;
+    totals.full_disks.store(disks.full, Ordering::Release);
+    totals.without_room.store(disks.refused, Ordering::Release);
+    totals.read_only.store(disks.read_only, Ordering::Release);
+    Ok(totals)
+}
+
+fn run_together(settings: Settings) -> Checked<Totals> {
     let env = MemEnv::new();
     let keeps_changes = settings.seed % 2 == 1;
     let shared = Shared { keeps_changes, ..Shared::default() };
@@ -409,45 +407,46 @@ pub fn run(settings: Settings) -> Checked<Totals> {
     let random = |thread: usize| Random::derived(settings.seed, &[thread as u64]);
     let mut changes = keeps_changes.then(|| ChangesReader::new((0..WRITERS).map(name).collect()));
     let (opened_here, shared_here, env_here, changes_here) = (&opened, &shared, &env, changes.as_mut());
-    let outcomes: Vec<Checked<()>> = std::thread::scope(|scope| {
+    let stop_here = &shared.stop;
+    let outcome = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in 0..WRITERS {
             let random = random(writer);
-            threads.push(start(scope, shared_here, move || opened_here.write(shared_here, writer, random)));
+            threads.push(start(scope, stop_here, move || opened_here.write(shared_here, writer, random)));
         }
         for reader in 0..READERS {
             let random = random(WRITERS + reader);
-            threads.push(start(scope, shared_here, move || opened_here.read(shared_here, random)));
+            threads.push(start(scope, stop_here, move || opened_here.read(shared_here, random)));
         }
         let passing = random(WRITERS + READERS + 1);
-        threads.push(start(scope, shared_here, move || opened_here.pass(shared_here, passing)));
+        threads.push(start(scope, stop_here, move || opened_here.pass(shared_here, passing)));
         for holder in 0..HOLDERS {
             let random = random(WRITERS + READERS + 2 + holder);
             let handles = (&opened_here.db, &opened_here.leases);
             let take_turns = move || shared_here.leases.take_turns(handles, holder as u64, &shared_here.stop, random);
-            threads.push(start(scope, shared_here, take_turns));
+            threads.push(start(scope, stop_here, take_turns));
         }
         for worker in 0..WORKERS {
             let random = random(WRITERS + READERS + 2 + HOLDERS + worker);
             let handles = (&opened_here.db, &opened_here.queues);
             let work = move || shared_here.queues.work(handles, &shared_here.stop, random);
-            threads.push(start(scope, shared_here, work));
+            threads.push(start(scope, stop_here, work));
         }
         let altering = random(WRITERS + READERS + 2 + HOLDERS + WORKERS);
         let handles = (&opened_here.db, &opened_here.altered, [&opened_here.votes, &opened_here.sums]);
         let alter = move || shared_here.altering.alter(handles, &shared_here.stop, altering);
-        threads.push(start(scope, shared_here, alter));
-        threads.push(start(scope, shared_here, move || follow(env_here, shared_here)));
+        threads.push(start(scope, stop_here, alter));
+        threads.push(start(scope, stop_here, move || follow(env_here, shared_here)));
         if let Some(changes) = changes_here {
             let told = &shared_here.totals.told;
             let read = move || changes.read_along(&opened_here.db, &shared_here.stop, told);
-            threads.push(start(scope, shared_here, read));
+            threads.push(start(scope, stop_here, read));
         }
         let random = random(WRITERS + READERS);
-        threads.push(start(scope, shared_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+        threads.push(start(scope, stop_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));
+        join(threads)
     });
-    outcomes.into_iter().collect::<Checked<()>>()?;
+    outcome?;
     shared.count();
     shared.queues.check_end()?;
     let everything = shared.least(false);

@@ -93,6 +93,7 @@ const MODEL: Reasons = &[
             "Cursor::keys_only",
             "Cursor::within",
             "Db::destroy",
+            "Db::explain",
             "Db::repair",
             "Db::transact_with",
             "Db::verify_directory",

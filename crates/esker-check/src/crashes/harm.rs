@@ -2,6 +2,7 @@
 //! shorter script.
 
 use super::found::Found;
+use super::leftovers::undisturbed;
 use crate::Checked;
 use crate::faults::{Course, Failing};
 use crate::powerloss::progress::Progress;
@@ -193,9 +194,7 @@ impl Harm {
         let examination = Examination { options: course.options, totals, nested_percent };
         match self.how {
             How::Undisturbed => {
-                run(course.steps, &Ground::new(course.options, MemEnv::new()), &mut Progress::default(), &mut |_| {})
-                    .map(|()| false)
-                    .map_err(|error| format!("the script fails by itself: {error}"))
+                undisturbed(course, &MemEnv::new(), &mut Progress::default(), &mut |_, _| {}).map(|()| false)
             }
             How::Death(death, _) => {
                 let (env, progress) = death.run(course)?;

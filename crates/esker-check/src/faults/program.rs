@@ -75,13 +75,15 @@ impl Program {
             }
             let outcome = match step {
                 _ if step.opens() => {
-                    let mut outcome = self.close(matches!(step, Step::Reopen | Step::ReopenWith(_)));
+                    // Scripts that remove a database are not for this program.
+                    let mut outcome = self.close(step.closes());
                     match step {
                         Step::Repair => {
                             self.possible.damaged = true;
                             outcome = self.ground.lose_current();
                         }
                         Step::ReopenWith(number) => self.ground = self.ground.changed(*number),
+                        Step::Keep(retention) => self.ground = self.ground.keeping(*retention),
                         _ => {}
                     }
                     if !self.open()? {

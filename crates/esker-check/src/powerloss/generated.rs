@@ -2,7 +2,10 @@
 
 mod altering;
 mod collecting;
+mod keeping;
+mod refusing;
 mod simpler;
+mod unlogged;
 mod writes;
 
 use super::script::{
@@ -30,6 +33,13 @@ pub struct Limits {
     pub value: usize,
     /// Whether writes may go without log.
     pub unlogged: bool,
+    /// Whether they may do so where entries expire, too.
+    pub expiring_unlogged: bool,
+    /// Whether loads are tried that are refused.
+    pub refusals: bool,
+    /// Whether some scripts keep changes, or for another time than at first, from one open to the
+    /// next.
+    pub retentions: bool,
     /// Whether databases are damaged and repaired.
     pub repair: bool,
     /// Whether keyspaces are dropped.
@@ -54,6 +64,9 @@ impl Limits {
         batch: 300,
         value: 3000,
         unlogged: true,
+        expiring_unlogged: true,
+        refusals: true,
+        retentions: true,
         repair: true,
         drops: true,
         alterations: true,
@@ -77,16 +90,29 @@ pub fn generated(seed: u64, limits: Limits) -> Script {
     let mut maker = Maker::of(seed, limits);
     let count = maker.random.between(4, limits.steps);
     let mut steps: Vec<Step> = (0..count).map(|_| maker.step()).collect();
-    maker.random = Random::derived(seed, &[COLLECTING]);
-    if let Some(collecting) = maker.collecting_steps() {
-        let at = maker.random.below(steps.len() + 1);
-        steps.splice(at..at, collecting);
+    for (stream, more_steps) in BETWEEN {
+        maker.random = Random::derived(seed, &[stream]);
+        for more in more_steps(&mut maker) {
+            let at = maker.random.below(steps.len() + 1);
+            steps.splice(at..at, more);
+        }
     }
     Script { name: format!("generated-{seed}"), steps }
 }
 
-/// The stream of a seed that the steps are drawn from by which large values are collected: the rest
-/// of a script is the same with and without them.
+/// What is put between the other steps of a script, each from a stream of its own of the seed: the
+/// rest of a script is the same with and without it.
+const BETWEEN: [(u64, MoreSteps); 4] = [
+    (COLLECTING, Maker::collections),
+    (4, Maker::unlogged_steps),
+    (5, Maker::refused_loads),
+    (6, Maker::keeping_steps),
+];
+
+/// Makes steps, each list of which is put in at one place.
+type MoreSteps = fn(&mut Maker) -> Vec<Vec<Step>>;
+
+/// The stream of the steps by which large values are collected.
 const COLLECTING: u64 = 3;
 
 fn key(random: &mut Random, number: usize) -> Vec<u8> {

@@ -11,7 +11,7 @@ use super::standing::{Found, Setting, Standing, first_setting, name_of};
 use super::window::Tables;
 use crate::Checked;
 use crate::asked::{Question, Right};
-use crate::feed::ClockReadings;
+use crate::feed::{ClockReadings, Retained};
 use crate::generator::Expected;
 use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, disagreement, shown};
@@ -64,6 +64,8 @@ pub struct Progress {
     altered: usize,
     /// Whether the journal is all that readers of changes are told: a repair begins anew.
     pub feed_is_known: bool,
+    /// For how long changes were kept.
+    retained: Retained,
     /// What the keyspaces may be called, and their settings.
     pub standing: Standing,
     /// What the clock shows.
@@ -127,6 +129,7 @@ impl Default for Progress {
             ends: vec![0],
             altered: 0,
             feed_is_known: true,
+            retained: Retained::default(),
             standing: Standing::default(),
             now: NOW_MS,
             latest: NOW_MS,
@@ -221,6 +224,7 @@ impl Progress {
             // Of what was found behind the last commit, a later loss may take all but `altered`.
             ends: [&self.ends[..count], &[self.ends[count].min(events)]].concat(),
             feed_is_known: self.feed_is_known,
+            retained: self.retained.up_to(events),
             sync_failed: self.sync_failed,
             // After a power loss what is shown is what the device has.
             relied_on_a_failed_sync: self.relied_on_a_failed_sync || self.sync_failed && !all_durable,

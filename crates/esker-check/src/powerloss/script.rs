@@ -9,7 +9,7 @@ use crate::generator::Expected;
 use crate::model::{Change, FAILING, Holding, Model, Operator, PANICKING, Ttl, Write};
 use crate::orders::order_of;
 use crate::state::{Durability, Held, State};
-use esker::{CheckpointMode, CompactionStyle};
+use esker::{ChangeRetention, CheckpointMode, CompactionStyle};
 use std::ops::Bound;
 
 /// The keyspaces of all scripts. Scripts written by hand use the first four.
@@ -134,6 +134,19 @@ pub fn count(number: u64) -> Write {
     Write::new(COUNTER.0, COUNTER.1, Change::Put(number.to_be_bytes().to_vec()))
 }
 
+/// Why a load is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its last key comes twice.
+    Twice,
+    /// Behind its last key comes the first one again.
+    OutOfOrder,
+    /// Behind its last key comes one that is too long.
+    TooLong,
+    /// What yields the pairs panics behind the last one.
+    Panic,
+}
+
 /// One step of a script. Keyspaces are created when a step first needs them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -163,6 +176,8 @@ pub enum Step {
     PopFirst(usize),
     /// Loads ascending pairs into a keyspace.
     Ingest(usize, Vec<(Vec<u8>, Vec<u8>)>),
+    /// Tries to load ascending pairs, behind which comes what the load is refused for.
+    RefusedIngest(usize, Vec<(Vec<u8>, Vec<u8>)>, Refusal),
     /// Creates a keyspace.
     Create(usize),
     /// Drops a keyspace, if need be creates it first.
@@ -201,6 +216,9 @@ pub enum Step {
     Reopen,
     /// Closes, and opens with the options of that number until the next such step.
     ReopenWith(usize),
+    /// Closes, and opens with changes kept for so long until the next step that opens with other
+    /// options; without a length, with the options that the script began with.
+    Keep(Option<ChangeRetention>),
     /// Drops without closing, and opens.
     DropAndReopen,
     /// Drops, loses the file that names the manifest, repairs, and opens.
@@ -245,9 +263,14 @@ impl Step {
         matches!(self, Step::Contend(_) | Step::Begin(..) | Step::Commit(..) | Step::Rollback(_))
     }
 
+    /// Whether it closes the database, and opens it anew.
+    pub fn closes(&self) -> bool {
+        matches!(self, Step::Reopen | Step::ReopenWith(_) | Step::Keep(_) | Step::Destroy)
+    }
+
     /// Whether it opens the database anew.
     pub fn opens(&self) -> bool {
-        matches!(self, Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy)
+        matches!(self, Step::DropAndReopen | Step::Repair) || self.closes()
     }
 
     /// How safe what it writes must be, where that is for it to say.

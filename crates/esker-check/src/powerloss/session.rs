@@ -1,6 +1,7 @@
 //! An open database that performs steps, and the run of a whole script.
 
 mod open_transaction;
+mod refused;
 mod transacting;
 
 use super::asking::{ask, make, write_options, write_single, wrong};
@@ -22,8 +23,8 @@ use crate::state::{
 };
 use esker::env::Env;
 use esker::{
-    Changes, CompactionStyle, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions, ManualClock,
-    MergeOperator, Options, ReadMode, Snapshot, WalMode,
+    ChangeRetention, Changes, CompactionStyle, Compression, Db, Error, Follower, Iter, Keyspace, KeyspaceOptions,
+    ManualClock, MergeOperator, Options, ReadMode, Snapshot, WalMode,
 };
 use open_transaction::Open;
 use std::collections::{BTreeMap, VecDeque};
@@ -65,8 +66,8 @@ impl Ground {
         Ground { base: options.clone(), options, env }
     }
 
-    /// The same place opened with other options, which this number says; without another log's
-    /// retention of changes.
+    /// The same place opened with other options, which this number says; changes are kept for as
+    /// long as at first.
     pub fn changed(&self, number: usize) -> Ground {
         let base = self.base.clone();
         let options = match number % OPTION_CHANGES {
@@ -77,6 +78,16 @@ impl Ground {
             4 => base.min_blob_size(0).compression(Compression::None).read_mode(ReadMode::Pread).block_cache_bytes(0),
             5 => base.write_buffer_bytes(1).target_file_bytes(1).filter_bits_per_key(0),
             _ => base.write_buffer_bytes(1 << 20).wal_segment_bytes(64 << 10).memory_budget_bytes(4 << 20),
+        };
+        Ground { options, ..self.clone() }
+    }
+
+    /// The same place opened with changes kept for so long; without a length, with the options that
+    /// it began with.
+    pub fn keeping(&self, retention: Option<ChangeRetention>) -> Ground {
+        let options = match retention {
+            Some(retention) => self.options.clone().keep_changes(retention),
+            None => self.base.clone(),
         };
         Ground { options, ..self.clone() }
     }
@@ -150,8 +161,11 @@ impl Session {
     pub fn open(ground: &Ground, progress: &mut Progress) -> esker::Result<Session> {
         let clock = Arc::new(ManualClock::new(progress.now));
         let options = ground.options.clone().clock(clock.clone());
+        progress.note_opening(&options.explain());
         if progress.destroying {
             finish_destroying(&options, progress)?;
+            // It may be another database now.
+            progress.note_opening(&options.explain());
         }
         if progress.damaged {
             Db::repair(MEMORY_PATH, options.clone())?;
@@ -160,7 +174,9 @@ impl Session {
             progress.standing.note_repaired();
             progress.note_table_order_unknown();
         }
-        let db = with_operators(Db::open(MEMORY_PATH, options.clone())?)?;
+        let db = Db::open(MEMORY_PATH, options.clone())?;
+        progress.note_kept(&db.explain());
+        let db = with_operators(db)?;
         let (keyspaces, held, open) = Default::default();
         Ok(Session { db, options, clock, keyspaces, held, open, reading: None, following: None })
     }
@@ -237,6 +253,7 @@ impl Session {
                 progress.acknowledge(sync);
                 progress.note_renewed();
             }
+            Step::RefusedIngest(index, pairs, why) => return self.refuse_load(*index, pairs, *why, progress),
             Step::DropKeyspace(index) => {
                 let name = self.keyspace(*index, progress)?.name();
                 progress.attempt_drop(*index);
@@ -251,7 +268,7 @@ impl Session {
                 progress.tick(*milliseconds);
                 self.clock.set(progress.now);
             }
-            Step::Reopen | Step::ReopenWith(_) | Step::DropAndReopen | Step::Repair | Step::Destroy => {}
+            _ if step.opens() => {}
             _ => return self.maintain(step, progress),
         }
         Ok(())
@@ -532,8 +549,7 @@ fn finish_destroying(options: &Options, progress: &mut Progress) -> esker::Resul
 /// The steps, each as often as [`run`] calls `observe` for it: for one that closes also behind the
 /// close, where that is one of its own.
 pub fn observed(steps: &[Step]) -> impl Iterator<Item = &Step> {
-    let times = |step: &Step| if matches!(step, Step::Reopen | Step::ReopenWith(_) | Step::Destroy) { 2 } else { 1 };
-    steps.iter().flat_map(move |step| std::iter::repeat_n(step, times(step)))
+    steps.iter().flat_map(|step| std::iter::repeat_n(step, if step.closes() { 2 } else { 1 }))
 }
 
 /// Runs steps until one fails. `observe` is called after every step, and behind every close.
@@ -548,12 +564,13 @@ pub fn run(
     let mut ground = ground.clone();
     for step in steps {
         match step {
-            Step::Reopen | Step::ReopenWith(_) | Step::Destroy => {
+            _ if step.closes() => {
                 session.close()?;
                 progress.note_closed();
                 observe(progress);
                 match step {
                     Step::ReopenWith(number) => ground = ground.changed(*number),
+                    Step::Keep(retention) => ground = ground.keeping(*retention),
                     Step::Destroy => {
                         progress.destroying = true;
                         Db::destroy(MEMORY_PATH, ground.options_at(progress.now))?;

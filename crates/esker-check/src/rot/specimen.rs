@@ -164,6 +164,19 @@ fn variants() -> Vec<(Options, Tables)> {
     variants
 }
 
+/// What the random scripts may do: less than in a campaign of crashes.
+const LIMITS: Limits = Limits {
+    steps: 14,
+    batch: 100,
+    value: 1000,
+    expiring_unlogged: false,
+    refusals: false,
+    retentions: false,
+    failing: false,
+    fading: false,
+    ..Limits::USUAL
+};
+
 /// What a random script has left.
 struct Left {
     image: MemEnv,
@@ -179,8 +192,7 @@ impl Left {
         let variants = variants();
         let (options, tables) = variants[random.below(variants.len())].clone();
         let mut end = ENDS[random.below(ENDS.len())];
-        let limits =
-            Limits { steps: 14, batch: 100, value: 1000, unlogged, failing: false, fading: false, ..Limits::USUAL };
+        let limits = Limits { unlogged, ..LIMITS };
         let steps = generated(seed, limits).steps;
         let mut performed = perform(&steps, &options, None);
         performed.outcome.map_err(|error| format!("the script fails by itself: {error}"))?;

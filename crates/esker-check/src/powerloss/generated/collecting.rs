@@ -39,6 +39,11 @@ impl Maker {
         steps.extend([Step::Batch(dead, durabilities[1]), Step::Compact]);
         Some(steps)
     }
+
+    /// The same, as steps that are put between others.
+    pub(super) fn collections(&mut self) -> Vec<Vec<Step>> {
+        self.collecting_steps().into_iter().collect()
+    }
 }
 
 #[cfg(test)]

@@ -52,10 +52,14 @@ pub fn simpler(step: &Step) -> Vec<Step> {
             found.push(Step::Single(write.clone(), *durability));
             found
         }
-        Step::ReopenWith(_) => vec![Step::Reopen],
+        Step::ReopenWith(_) | Step::Keep(_) => vec![Step::Reopen],
         Step::Ingest(keyspace, pairs) => {
             let some = parts(pairs).into_iter().filter(|part| !part.is_empty());
             some.map(|part| Step::Ingest(*keyspace, part)).collect()
+        }
+        Step::RefusedIngest(keyspace, pairs, why) => {
+            let some = parts(pairs).into_iter().filter(|part| !part.is_empty());
+            some.map(|part| Step::RefusedIngest(*keyspace, part, *why)).collect()
         }
         _ => Vec::new(),
     }

@@ -8,7 +8,7 @@ use crate::state::Durability;
 
 impl Maker {
     /// Without log only where nothing expires, and no merge fails: what it makes there depends on
-    /// what is lost.
+    /// what is lost. Where entries expire, `unlogged.rs` makes some.
     pub(super) fn durability(&mut self, writes: &[Write]) -> Durability {
         let depends = |write: &Write| self.expires(write.keyspace) || write.keyspace == FRAGILE;
         let is_foretold = !writes.iter().any(depends);
@@ -45,11 +45,11 @@ impl Maker {
         Write::new(keyspace, self.key(), change).living(life)
     }
 
-    fn expires(&self, keyspace: usize) -> bool {
+    pub(super) fn expires(&self, keyspace: usize) -> bool {
         self.settings[keyspace].1 != Ttl::Off
     }
 
-    fn life(&mut self, of_put: bool) -> Life {
+    pub(super) fn life(&mut self, of_put: bool) -> Life {
         match self.random.below(10) {
             0..=3 => Life::For(self.random.between(1, 400) as u64),
             4 => Life::For(self.random.between(1, 5_000_000) as u64),
@@ -58,7 +58,7 @@ impl Maker {
         }
     }
 
-    fn operand(&mut self, keyspace: usize) -> Vec<u8> {
+    pub(super) fn operand(&mut self, keyspace: usize) -> Vec<u8> {
         if counts(keyspace) {
             return (self.random.below(1000) as u64).to_le_bytes().to_vec();
         }

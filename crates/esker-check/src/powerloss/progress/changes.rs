@@ -2,12 +2,29 @@
 
 use super::{Progress, Recovered};
 use crate::Checked;
-use crate::feed::{self, FeedReader, LostChanges};
+use crate::feed::{self, FeedReader, LostChanges, retention_in};
 use crate::powerloss::script::NAMES;
 use crate::state::State;
-use esker::{Changes, Db};
+use esker::{Changes, Db, Explanation};
 
 impl Progress {
+    /// Notes that an open begins with these options.
+    pub fn note_opening(&mut self, options: &Explanation) {
+        let events = self.all_events();
+        self.retained.begin_open(retention_in(options), events);
+    }
+
+    /// Notes that it has succeeded.
+    pub fn note_kept(&mut self, options: &Explanation) {
+        let events = self.all_events();
+        self.retained.end_open(retention_in(options), events);
+    }
+
+    /// How many events the journal has.
+    fn all_events(&self) -> usize {
+        self.model.journal().map_or(0, |journal| journal.events.len())
+    }
+
     /// What a recovered database may lack for readers of changes.
     fn lost_changes(&self) -> LostChanges {
         if self.relied_on_a_failed_sync { LostChanges::Any } else { LostChanges::Newest }
@@ -18,7 +35,7 @@ impl Progress {
     pub fn find_all(&self, db: &Db, state: &State, least: usize) -> Checked<Recovered> {
         let found = self.standing.check(db)?;
         let count = self.find(state, least)?;
-        let told = if self.feed_is_known { feed::told(db, &self.clock, self.lost_changes())? } else { Ok(None) };
+        let told = self.told(db, self.lost_changes())?;
         let Some(told) = told.map_err(|error| format!("a reader of changes fails: {error}"))? else {
             return Ok(Recovered { count, events: *self.events(count).end(), found });
         };
@@ -54,17 +71,20 @@ impl Progress {
         Recovered { count, events: *self.events(count).end(), found }
     }
 
+    /// What a database tells that may have lost so much. Results as for [`feed::told`].
+    fn told(&self, db: &Db, lost: LostChanges) -> Checked<esker::Result<Option<feed::All>>> {
+        if self.feed_is_known { feed::told(db, (&self.retained, &self.clock), lost) } else { Ok(Ok(None)) }
+    }
+
     /// How many events there may be with so many commits.
     fn events(&self, count: usize) -> std::ops::RangeInclusive<usize> {
-        let all = self.model.journal().map_or(0, |journal| journal.events.len());
-        self.ends[count]..=self.ends.get(count + 1).map_or(all, |next| next - 1)
+        self.ends[count]..=self.ends.get(count + 1).map_or(self.all_events(), |next| next - 1)
     }
 
     /// A reader of changes that has been told of all of them, by a database in which nothing was
     /// lost; none where none are kept.
     pub fn check_feed(&self, db: &Db) -> Checked<esker::Result<Option<FeedReader>>> {
-        let told = if self.feed_is_known { feed::told(db, &self.clock, LostChanges::None)? } else { Ok(None) };
-        let told = match told {
+        let told = match self.told(db, LostChanges::None)? {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(Ok(None)),
             Err(error) => return Ok(Err(error)),
@@ -83,8 +103,34 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::RETENTIONS;
     use crate::model::{Change, Write};
+    use crate::powerloss::script::Step;
+    use crate::powerloss::session::{Ground, run};
+    use crate::powerloss::{option_variants, put};
     use crate::state::Durability;
+    use esker::ChangeRetention;
+    use esker::env::mem::MemEnv;
+
+    /// If an open that keeps changes were not noted, or what was before it were to be told, this
+    /// would fail.
+    #[test]
+    fn readers_are_told_what_was_written_since_changes_are_kept() {
+        let (_, options) = option_variants().swap_remove(0);
+        let write = |number: usize| Step::Single(put("key", &number.to_string()), Durability::Async);
+        for first in RETENTIONS {
+            for second in RETENTIONS {
+                let keep = |retention: ChangeRetention| [Step::Keep(Some(retention)), Step::Compare];
+                let mut steps = vec![Step::Rename(0), write(1)];
+                steps.extend(keep(first).into_iter().chain([write(2), Step::Rename(0), Step::Compare, write(3)]));
+                steps.extend(keep(second).into_iter().chain([write(4), Step::Flush, Step::DropAndReopen]));
+                steps.extend([Step::ReadBeside, Step::Keep(None), write(5), Step::Compare]);
+                steps.extend(keep(first).into_iter().chain([write(6), Step::Compare]));
+                run(&steps, &Ground::new(&options, MemEnv::new()), &mut Progress::default(), &mut |_| {})
+                    .unwrap_or_else(|error| panic!("{first}, then {second}: {error}"));
+            }
+        }
+    }
 
     /// If the clock were not followed, or one that went back made everything old enough, this would
     /// fail.

@@ -1,6 +1,9 @@
 //! Whether what is said of images is right: what each may have, and what not.
 
 use super::*;
+use crate::model::{Life, NEVER};
+use crate::powerloss::script::{EXPIRING, KEYSPACES};
+use crate::state::Held;
 use esker::CompactionStyle;
 use std::ops::Bound;
 
@@ -124,4 +127,57 @@ fn nothing_of_the_window_goes_because_of_a_commit_that_was_lost() {
     progress.attempt(&[write(1800, "large"), put("elsewhere")], Durability::Async);
     let recovered = progress.find(&State::new(), 0).expect("nothing was durable");
     assert_eq!(recovered, 0);
+}
+
+/// If a later write of a keyspace could be there without an earlier one that is in no log either,
+/// or a logged one be missing, this would fail.
+#[test]
+fn what_expires_and_is_in_no_log_is_lost_from_some_flush_on() {
+    let sessions = KEYSPACES.iter().position(|(name, ..)| *name == "sessions").unwrap();
+    let put =
+        |key: &str, value: &str, life: Life| vec![Write::new(sessions, key, Change::Put(value.into())).living(life)];
+    let longer = Write::new(sessions, "l", Change::Expire).living(Life::For(5000));
+    let mut progress = Progress::default();
+    let mut write = |writes: Vec<Write>, durability: Durability, is_flushed: bool| {
+        progress.attempt(&writes, durability);
+        progress.acknowledge(durability);
+        if is_flushed {
+            progress.note_flushed();
+        }
+    };
+    write(put("k", "in a table", Life::Usual), Durability::Async, true);
+    write(put("k", "in no log", Life::For(1000)), Durability::Unlogged, false);
+    write(put("l", "logged", Life::For(1000)), Durability::Async, false);
+    write(vec![longer], Durability::Unlogged, false);
+    let may_be_found = |held: &[(&str, &str, u64)]| {
+        let entry = |(key, value, expiry): &(&str, &str, u64)| {
+            ((sessions, key.as_bytes().to_vec()), Held::value(value.as_bytes().to_vec(), *expiry))
+        };
+        progress.find(&held.iter().map(entry).collect(), progress.acknowledged).is_ok()
+    };
+    let [old, new] = [("k", "in a table", NEVER), ("k", "in no log", NOW_MS + 1000)];
+    let [short, long] = [NOW_MS + 1000, NOW_MS + 5000].map(|expiry| ("l", "logged", expiry));
+    assert!(may_be_found(&[old, short]) && may_be_found(&[new, short]) && may_be_found(&[new, long]));
+    assert!(!may_be_found(&[old, long]), "a flush takes what came before with it");
+    assert!(!may_be_found(&[old]) && !may_be_found(&[new]) && !may_be_found(&[short]), "what is logged stays");
+}
+
+/// Seen in a replay of all writes of the keyspace: a merge met what compaction had taken before a
+/// clock went back.
+#[test]
+fn what_is_logged_is_as_it_was_beside_keys_that_are_lost() {
+    let write = |key: &str, change: Change, life: Life| vec![Write::new(EXPIRING, key, change).living(life)];
+    let mut progress = Progress::default();
+    progress.attempt(&write("k", Change::Put("taken".into()), Life::For(10)), Durability::Async);
+    progress.tick(20);
+    progress.turn_back(15);
+    progress.note_what_is_seen(&State::new());
+    progress.attempt(&write("k", Change::Merge("merged".into()), Life::For(95)), Durability::Async);
+    progress.attempt(&write("own", Change::Put("in no log".into()), Life::Usual), Durability::Unlogged);
+    let found = |value: &str| {
+        let held = Held::value(value.as_bytes().to_vec(), NOW_MS + 100);
+        progress.find(&State::from([((EXPIRING, b"k".to_vec()), held)]), progress.attempted()).is_ok()
+    };
+    assert!(found("merged"));
+    assert!(!found("taken,merged"));
 }
