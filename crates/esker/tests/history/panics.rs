@@ -4,7 +4,7 @@
 use crate::common::{count, keyspace, simulated, synced, wait_until};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::{Db, Error, Keyspace, Options};
+use esker::{Db, Error, Keyspace, Options, WriteOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -127,31 +127,56 @@ fn a_panic_in_a_sync_of_the_log_ends_writing_at_once() {
     }
 }
 
-/// Seen: a handle that took writes. Trigger: an environment that panics while the manifest is
-/// written, in a thread of the program. Cost: a database that did not open, where what was written
-/// behind the close of the log was synced.
+/// Seen: a handle that took writes. Trigger: an environment that panics in another call by which
+/// something becomes durable, in a thread of the program. Cost: a database that did not open, where
+/// tables were removed that the manifest names, or what was written behind the close of the log was
+/// synced; or synced writes, where the log went on in a segment without its link.
 #[test]
-fn a_panic_in_a_write_of_the_manifest_ends_writing_at_once() {
-    let calls: [(&str, Call); 4] = [
-        ("a flush", |db, _| db.flush()),
-        ("an ingest", |_, k| k.ingest([("z", "3")]).map(drop)),
-        ("a compaction", |db, _| db.compact()),
-        ("a close", |db, _| db.clone().close()),
+fn a_panic_where_something_becomes_durable_ends_writing_at_once() {
+    let flush: Call = |db, _| db.flush();
+    let unlogged_flush: Call = |db, k| {
+        k.put_with("z", "3", &WriteOptions::new().disable_wal(true))?;
+        db.flush()
+    };
+    let calls: [(&str, Class, &str, Call); 13] = [
+        ("a flush", Class::AnyMutating, "MANIFEST-", flush),
+        ("an ingest", Class::AnyMutating, "MANIFEST-", |_, k| k.ingest([("z", "3")]).map(drop)),
+        ("a new manifest of an ingest", Class::Create, "MANIFEST-", |_, k| k.ingest([("z", "3")]).map(drop)),
+        ("a new manifest of a flush", Class::Create, "MANIFEST-", unlogged_flush),
+        ("the old manifest of an ingest", Class::Remove, "MANIFEST-", |_, k| k.ingest([("z", "3")]).map(drop)),
+        ("the old manifest of a flush", Class::Remove, "MANIFEST-", unlogged_flush),
+        ("the old manifest of a rename", Class::Remove, "MANIFEST-", |db, _| keyspace(db, "other").rename("another")),
+        ("a new manifest of a drop", Class::Create, "MANIFEST-", |db, _| db.drop_keyspace("k")),
+        ("a compaction", Class::AnyMutating, "MANIFEST-", |db, _| db.compact()),
+        ("the log of an idle database", Class::LogStore, ".wal", |db, _| db.compact()),
+        ("the mark of a close", Class::LogWrite, ".wal", |db, _| db.clone().close()),
+        ("a close", Class::AnyMutating, "MANIFEST-", |db, _| db.clone().close()),
+        ("large values of a flush", Class::Sync, ".blob", flush),
     ];
-    for (what, call) in calls {
+    for (what, class, file, call) in calls {
         let env = MemEnv::new();
         let fault = FaultEnv::new(Arc::new(env.clone()));
-        let db = Db::open("/db", simulated(fault.clone())).unwrap();
+        let options = || simulated(fault.clone()).wal_segment_bytes(4 << 20).min_blob_size(3000);
+        let db = Db::open("/db", options()).unwrap();
         let k = keyspace(&db, "k");
-        k.put_with("a", "1", &synced()).unwrap();
-        fault.add(Rule::new(Class::AnyMutating, 0, Action::Panic).on_names_with("MANIFEST-"));
+        // More than a segment of the log holds.
+        k.put("a", [1; 2000]).unwrap();
+        (0..700u32).for_each(|key| k.put(key.to_be_bytes(), [1; 2000]).unwrap());
+        k.put("large", [1; 5000]).unwrap();
+        keyspace(&db, "other");
+        if class != Class::Sync {
+            db.sync().unwrap();
+        }
+        fault.add(Rule::new(class, 0, Action::Panic).on_names_with(file));
         let interrupted = catch_unwind(AssertUnwindSafe(|| call(&db, &k)));
         assert!(interrupted.is_err() && fault.fired() == 1, "{what}: {interrupted:?}");
         let refused = k.put_with("late", "v", &synced());
         assert!(matches!(&refused, Err(Error::ReadOnly { why }) if why.contains("a panic")), "{what}: {refused:?}");
+        assert_eq!(k.get("a").unwrap().map(|value| value.len()), Some(2000), "{what}");
         drop((k, db));
-        let db = Db::open("/db", simulated(env)).unwrap();
+        let db = Db::open("/db", simulated(env)).unwrap_or_else(|error| panic!("{what}: {error}"));
         let k = keyspace(&db, "k");
         assert!(k.get("a").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
+        db.verify().unwrap();
     }
 }

@@ -247,6 +247,48 @@ fn a_flush_that_finds_no_room_removes_no_tables_of_the_compaction_around_it() {
     }
 }
 
+/// Seen: deletes that make room were not flushed. Trigger: older writes of another keyspace for
+/// whose table there is no room. Cost: the disk stayed full, also for the next open.
+#[test]
+fn a_flush_that_finds_no_room_keeps_no_other_from_being_done() {
+    let env = MemEnv::new();
+    let open = || Db::open(DIRECTORY, simulated(&env).write_buffer_bytes(4 << 20).wal_segment_bytes(4 << 20)).unwrap();
+    let db = open();
+    let b = keyspace(&db, "b");
+    (0..1000).for_each(|key: u64| b.put(key.to_be_bytes(), noise(key, 1000)).unwrap());
+    db.flush().unwrap();
+    let unlogged = WriteOptions::new().disable_wal(true);
+    (0..1000u64).for_each(|key| keyspace(&db, "a").put_with(key.to_be_bytes(), noise(key, 1000), &unlogged).unwrap());
+    env.set_capacity(Some(used(&env) + (8 << 10)));
+    b.delete_range(..).unwrap();
+    let error = db.flush().unwrap_err();
+    assert!(error.is_disk_full(), "{error}");
+    let _ = db.wait_idle();
+    assert_eq!(b.runs().iter().map(|run| run.bytes).filter(|&bytes| bytes > 100_000).count(), 0);
+    db.flush().unwrap();
+    assert_eq!((keyspace(&db, "a").iter().count(), b.iter().count()), (1000, 0));
+}
+
+/// Seen: what is held back for a small table was gone, and no table written. Trigger: a background
+/// thread, and a memtable of more than 1024 entries beside a log that wants its next segment. Cost:
+/// no deletes any more, nor an open.
+#[test]
+fn what_is_held_back_for_a_table_goes_to_no_log_segment() {
+    let env = MemEnv::new();
+    let options = || Options::default().env(Arc::new(env.clone())).background_threads(1);
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    let a = keyspace(&db, "a");
+    (0..2000).for_each(|key: u64| a.put(key.to_be_bytes(), noise(key, 500)).unwrap());
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    env.set_capacity(Some(used(&env) + (8 << 10)));
+    // Together more than an eighth of a segment, in memtables that take little.
+    (0..1200u64).for_each(|key| a.delete(key.to_be_bytes()).unwrap());
+    (0..100u64).for_each(|key| keyspace(&db, "b").put(key.to_be_bytes(), noise(key, 1000)).unwrap());
+    db.flush().unwrap();
+    assert_eq!(a.iter().count(), 800);
+}
+
 /// Seen: the error of a failure that was over. Trigger: an attempt before the call had failed.
 #[test]
 fn waiting_tells_of_the_work_that_it_waits_for() {

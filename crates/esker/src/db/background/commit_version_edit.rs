@@ -217,6 +217,17 @@ fn renew_with(inner: &Inner, alter: impl FnOnce(&mut ManifestState) -> Altered) 
     alter(&mut state)
         .and_then(|()| [&next_file].into_iter().chain(&inner.log_synced()).try_for_each(|change| state.apply(change)))
         .map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
+    let unfinished = inner.error_state.unfinished();
+    let renewed = make_current(inner, number, state).map(|next| {
+        *manifest = Some(next);
+        remover::remove_manifest(inner, old);
+    });
+    unfinished.finish();
+    renewed
+}
+
+/// Writes a manifest with this state, and has `CURRENT` name it.
+fn make_current(inner: &Inner, number: u64, state: ManifestState) -> Result<Manifest> {
     let env = &*inner.options.env;
     let next = Manifest::prepare(env, &inner.directory, number, state)
         .and_then(|next| prepare_current(env, &inner.directory, number).map(|()| next))
@@ -228,11 +239,6 @@ fn renew_with(inner: &Inner, alter: impl FnOnce(&mut ManifestState) -> Altered) 
             Error::Io { path, .. } if error.is_disk_full() && *path != inner.directory => error,
             _ => inner.error_state.poison(error),
         })?;
-    let unfinished = inner.error_state.unfinished();
-    let switched = switch_current(env, &inner.directory);
-    unfinished.finish();
-    switched.map_err(|error| inner.error_state.poison(error))?;
-    *manifest = Some(next);
-    remover::remove_manifest(inner, old);
-    Ok(())
+    switch_current(env, &inner.directory).map_err(|error| inner.error_state.poison(error))?;
+    Ok(next)
 }

@@ -31,8 +31,11 @@ const MAX_LOG_BUFFERS: u64 = 4;
 /// How long after a failure background work is tried again.
 pub const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
+/// Flushes every memtable that waits for it, oldest first, and prepares the next log segment. Where
+/// there is no room for those of one keyspace, those of the others are flushed all the same: one
+/// may hold the deletes that make some.
 pub fn flush_all(inner: &Inner) -> Result<()> {
+    let (mut full, mut passed_over) = (None, BTreeSet::new());
     loop {
         let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
         // On a full disk a flush may be what makes room for the segment, so the flush is tried
@@ -46,13 +49,19 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
         while log.is_some_and(|log| log.prefault_step()) {}
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
-        let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
+        let keyspaces = inner.all_keyspaces().into_iter().filter(|keyspace| !passed_over.contains(&keyspace.id));
+        let waiting = keyspaces.filter_map(|keyspace| {
             let oldest = keyspace.read_state.load().of_jobs().immutable.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
-            Some((keyspace, memtable)) => flush_one(inner, &keyspace, &memtable)?,
-            None => return prepared,
+            Some((keyspace, memtable)) => {
+                if let Some(error) = unless_disk_full(flush_one(inner, &keyspace, &memtable))? {
+                    full.get_or_insert(error);
+                    passed_over.insert(keyspace.id);
+                }
+            }
+            None => return full.map_or(prepared, Err),
         }
     }
 }
@@ -60,12 +69,11 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 /// As [`flush_all`], for what goes on where a disk is full, since it may make room. The error is
 /// noted at once, for writers that would wait for the flush meanwhile, and returned for later.
 pub fn flush_what_has_room(inner: &Inner) -> Result<Option<Error>> {
-    let flushed = flush_all(inner);
+    let full = unless_disk_full(flush_all(inner))?;
     if !inner.inline_jobs() {
-        let full = flushed.as_ref().err().filter(|error| error.is_disk_full());
-        inner.error_state.note_flush(full);
+        inner.error_state.note_flush(full.as_ref());
     }
-    unless_disk_full(flushed)
+    Ok(full)
 }
 
 /// The error of a full disk, for later; any other at once.
@@ -183,7 +191,10 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     // What tables refer to is durable before the last one vouches for it, and before the manifest
     // names them; jobs write the files that they refer to, or read it in other tables.
     if !memtable.blob_files().is_empty() {
-        inner.blobs.sync().map_err(|error| inner.error_state.poison(error))?;
+        let unfinished = inner.error_state.unfinished();
+        let synced = inner.blobs.sync();
+        unfinished.finish();
+        synced.map_err(|error| inner.error_state.poison(error))?;
     }
     let Flushed { tables, expired } = write_tables(inner, keyspace, memtable, rules, (goes_last, started))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
@@ -247,17 +258,23 @@ fn write_tables(
     let last = memtable.last_sequence();
     let mut shares = TimeShare::new(started);
     let in_compaction = inner.merging.lock().is_some();
-    let mut write = || {
+    let mut write = |yields: bool| {
+        let mut pause = || {
+            if yields {
+                yield_to_others(inner, keyspace, &mut shares);
+            }
+        };
         with_output(inner, keyspace, (last, goes_last), &BTreeSet::new(), in_compaction, |output| {
-            flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
+            flush(memtable, rules, output, &mut pause)
         })
     };
-    match (write(), &inner.log) {
+    match (write(true), &inner.log) {
         // It may hold the deletes that make room, for whose table there is none. The reserve is
         // held again by the close, or the next open: there is an edit to be made first, and more
         // by what gives the room back.
         (Err(error), Some(log)) if error.is_disk_full() && is_little(memtable) && log.reserve().spend() => {
-            write().inspect_err(|_| log.reserve().hold())
+            // Without yielding: the next log segment would take the room.
+            write(false).inspect_err(|_| log.reserve().hold())
         }
         (written, _) => written,
     }

@@ -91,11 +91,14 @@ pub fn sweep_blobs(inner: &Inner) {
         blobs_in_use(inner)
     };
     // A sync of the log makes durable what its records refer to, but not in a forgotten file.
-    if inner.keeps_changes()
-        && let Err(error) = inner.blobs.sync()
-    {
-        inner.error_state.poison(error);
-        return;
+    if inner.keeps_changes() {
+        let unfinished = inner.error_state.unfinished();
+        let synced = inner.blobs.sync();
+        unfinished.finish();
+        if let Err(error) = synced {
+            inner.error_state.poison(error);
+            return;
+        }
     }
     for number in candidates.into_iter().filter(|number| !used.contains(number)) {
         // What a job wrote that failed is of no use to anyone.
@@ -187,15 +190,25 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
     // Under the lock no write can come in between: if no memtable has any, the segments up to here
     // hold nothing that is not in tables.
     let needless = no_memtable_has_writes(inner);
-    let mut floor = None;
-    if let Some(writing) = &mut writer.log {
-        writing.rest(needless, writer.last_sequence).map_err(|error| match error {
-            AppendError::NoSegment(error) => error,
-            AppendError::Failed(error) => inner.error_state.poison(error),
-        })?;
-        floor = needless.then(|| writing.position().segment);
-    }
     let last_sequence = writer.last_sequence;
+    // It goes before the lock: nobody writes to a segment that lacks its link.
+    let unfinished = inner.error_state.unfinished();
+    let rested = match &mut writer.log {
+        Some(writing) => writing.rest(needless, last_sequence),
+        None => Ok(()),
+    };
+    unfinished.finish();
+    match rested {
+        Ok(()) => {}
+        Err(AppendError::Failed(error)) => return Err(inner.error_state.poison(error)),
+        Err(AppendError::NoSegment(error)) => {
+            drop(guard);
+            // What is kept for reuse makes room for the next attempt.
+            release_unneeded(inner)?;
+            return Err(error);
+        }
+    }
+    let floor = writer.log.as_ref().filter(|_| needless).map(|writing| writing.position().segment);
     drop(guard);
     if let Some(floor) = floor {
         log.sync_link(floor).map_err(|error| inner.error_state.poison(error))?;
@@ -208,6 +221,11 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
             committed.map_err(|error| inner.error_state.poison(error))?;
         }
     }
+    release_unneeded(inner)
+}
+
+/// Releases the log segments that the manifest needs no more, and keeps none for reuse.
+fn release_unneeded(inner: &Inner) -> Result<()> {
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     release_segments(inner, floor, false)
 }

@@ -32,8 +32,17 @@ pub fn close(inner: &Inner) -> Result<()> {
     // A keyspace that is being dropped is gone first, or there again.
     let _changes = inner.keyspace_changes.lock();
     let mut writer = inner.writer.lock();
+    // It goes before the locks, of which a panic lets writers through.
+    let unfinished = inner.error_state.unfinished();
     in_place_write::Barrier::raise(inner).keep();
     let result = finish(inner, &mut writer);
+    unfinished.finish();
+    if let (Err(error), Some(log)) = (&result, &inner.log)
+        && error.is_disk_full()
+    {
+        // A flush may have spent it.
+        log.reserve().hold();
+    }
     // In any case: the caller releases the lock on the directory, and another process may then
     // write there.
     inner.error_state.refuse_writes("it was closed");
@@ -73,10 +82,7 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
 fn commit(inner: &Inner, is_closed: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     if let Some(manifest) = &mut *manifest {
-        let unfinished = inner.error_state.unfinished();
-        let committed = manifest.commit(is_closed);
-        unfinished.finish();
-        committed?;
+        manifest.commit(is_closed)?;
         // With the lock: a keyspace that is being dropped needs no other, and a manifest of its own
         // would not say that the database was closed.
         inner.error_state.refuse_writes("it was closed");

@@ -24,6 +24,7 @@ use crate::db::state::memory;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::version::edit::Change;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,11 +44,13 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     inner.error_state.check()?;
     let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty)?;
     let held = inner.keeps_changes().then_some(writer);
-    if let Err(error) = make_durable(inner, &keyspace, sequence) {
+    let done = catch_unwind(AssertUnwindSafe(|| make_durable(inner, &keyspace, sequence)));
+    if !matches!(done, Ok(Ok(()))) {
         put_back(&mut held.unwrap_or_else(|| inner.lock_writer()), &keyspace, taken);
         // What was due for the keyspace is due again.
         inner.wake();
-        return Err(error);
+        // After a panic the handle is read-only, whatever the device has.
+        return done.unwrap_or_else(|panic| resume_unwind(panic));
     }
     drop(held);
     let before = keyspace.read_state.finish_drop();

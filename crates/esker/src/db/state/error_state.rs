@@ -199,8 +199,11 @@ impl ErrorState {
             return self.refuse_after(error);
         }
         self.change_failures(|failures| {
-            // That of a flush is noted already.
-            if failures.of_flush.is_none() || !error.is_disk_full() {
+            if !error.is_disk_full() {
+                // A flush may have failed in another way now.
+                failures.of_flush = None;
+            }
+            if failures.of_flush.is_none() {
                 failures.of_round = Some(BackgroundFailure::new(error));
             }
         });
