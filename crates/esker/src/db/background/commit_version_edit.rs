@@ -137,9 +137,11 @@ pub fn commit(
     }));
     changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
     changes.extend(inner.log_synced());
-    inner.error_state.check()?;
     let mut is_long = false;
     if let Some(manifest) = &mut *inner.manifest.lock() {
+        // Under the lock: what held it before may have failed to replace the manifest, and another
+        // one may be in force.
+        inner.error_state.check()?;
         if !manifest.state().keyspaces.contains_key(&id) {
             return Ok(false);
         }
@@ -169,7 +171,16 @@ pub fn commit(
 /// cannot be lost to damage that looks like a torn edit, so this is for changes that nothing else
 /// in the directory records.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
-    try_renew_manifest(inner, changes).map_err(|error| match inner.error_state.check() {
+    let renewed = match (try_renew_manifest(inner, changes), &inner.log) {
+        // In the room that is held back: without it the database would take no more writes.
+        (Err(error), Some(log))
+            if error.is_disk_full() && inner.error_state.check().is_ok() && log.reserve().spend() =>
+        {
+            try_renew_manifest(inner, changes)
+        }
+        (renewed, _) => renewed,
+    };
+    renewed.map_err(|error| match inner.error_state.check() {
         Ok(()) if error.is_disk_full() => inner.error_state.poison(error),
         _ => error,
     })

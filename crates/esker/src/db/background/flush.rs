@@ -55,19 +55,30 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
-            Some((keyspace, memtable)) => {
-                if let Some(error) = unless_disk_full(flush_one(inner, &keyspace, &memtable))? {
+            Some((keyspace, memtable)) => match flush_one(inner, &keyspace, &memtable) {
+                Err(error) if error.is_disk_full() && inner.error_state.check().is_ok() => {
+                    note_no_room(inner, &error);
                     full.get_or_insert(error);
                     passed_over.insert(keyspace.id);
                 }
-            }
+                flushed => flushed?,
+            },
             None => return full.map_or(prepared, Err),
         }
     }
 }
 
-/// As [`flush_all`], for what goes on where a disk is full, since it may make room. The error is
-/// noted at once, for writers that would wait for the flush meanwhile, and returned for later.
+/// Notes at once that there was no room, for writers that would wait for the flush meanwhile. The
+/// next round settles it, also where a caller flushes here.
+fn note_no_room(inner: &Inner, error: &Error) {
+    if !inner.inline_jobs() {
+        inner.error_state.note_flush(Some(error));
+        inner.wake();
+    }
+}
+
+/// As [`flush_all`], for what goes on where a disk is full, since it may make room. That error is
+/// returned for later.
 pub fn flush_what_has_room(inner: &Inner) -> Result<Option<Error>> {
     let full = unless_disk_full(flush_all(inner))?;
     if !inner.inline_jobs() {

@@ -60,10 +60,6 @@ impl<'a> YieldPoint<'a> {
         }
         let is_full = flush_what_has_room(inner)?.is_some();
         self.no_room_since = is_full.then(Instant::now);
-        if is_full && !inner.inline_jobs() {
-            // The next round settles what was noted, also where the compaction is a caller's.
-            inner.wake();
-        }
         Ok(())
     }
 }

@@ -213,6 +213,8 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
     if let Some(floor) = floor {
         log.sync_link(floor).map_err(|error| inner.error_state.poison(error))?;
         if let Some(manifest) = &mut *inner.manifest.lock() {
+            // As in `commit`.
+            inner.error_state.check()?;
             let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
             changes.extend(inner.log_synced());
             let unfinished = inner.error_state.unfinished();

@@ -36,7 +36,6 @@ pub fn close(inner: &Inner) -> Result<()> {
     let unfinished = inner.error_state.unfinished();
     in_place_write::Barrier::raise(inner).keep();
     let result = finish(inner, &mut writer);
-    unfinished.finish();
     if let (Err(error), Some(log)) = (&result, &inner.log)
         && error.is_disk_full()
     {
@@ -46,15 +45,21 @@ pub fn close(inner: &Inner) -> Result<()> {
     // In any case: the caller releases the lock on the directory, and another process may then
     // write there.
     inner.error_state.refuse_writes("it was closed");
+    unfinished.finish();
     inner.watchers.close();
     result
 }
 
 fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
     inner.error_state.check()?;
-    if has_unlogged_writes(inner) {
-        flush::flush_locked(inner, writer)?;
+    if has_unlogged_writes(inner)
+        && let Err(error) = flush::flush_locked(inner, writer)
+        // Those that found no room are in the log.
+        && (!error.is_disk_full() || has_unlogged_writes(inner))
+    {
+        return Err(error);
     }
+    inner.error_state.check()?;
     let Some(log) = &mut writer.log else { return Ok(()) };
     log.close()?;
     let end = log.position();
