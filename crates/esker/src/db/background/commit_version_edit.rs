@@ -176,7 +176,9 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         (Err(error), Some(log))
             if error.is_disk_full() && inner.error_state.check().is_ok() && log.reserve().spend() =>
         {
-            try_renew_manifest(inner, changes)
+            let renewed = try_renew_manifest(inner, changes);
+            log.reserve().hold();
+            renewed
         }
         (renewed, _) => renewed,
     };

@@ -46,6 +46,10 @@ pub fn close(inner: &Inner) -> Result<()> {
     // write there.
     inner.error_state.refuse_writes("it was closed");
     unfinished.finish();
+    if result.is_ok() {
+        // What found no room is in the log, and no round comes to settle it.
+        inner.error_state.note_flush(None);
+    }
     inner.watchers.close();
     result
 }
