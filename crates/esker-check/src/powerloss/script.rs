@@ -147,6 +147,11 @@ pub enum Refusal {
     Panic,
 }
 
+impl Refusal {
+    /// Each of them.
+    pub const ALL: [Refusal; 4] = [Refusal::Twice, Refusal::OutOfOrder, Refusal::TooLong, Refusal::Panic];
+}
+
 /// One step of a script. Keyspaces are created when a step first needs them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {

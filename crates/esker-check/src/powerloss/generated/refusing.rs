@@ -6,8 +6,6 @@ use crate::powerloss::script::{Refusal, Step};
 /// So many scripts in a hundred have some.
 const REFUSING_PERCENT: usize = 35;
 
-const REFUSALS: [Refusal; 4] = [Refusal::Twice, Refusal::OutOfOrder, Refusal::TooLong, Refusal::Panic];
-
 impl Maker {
     /// One such load, or two, each often with what would show that something of it has stayed.
     pub(super) fn refused_loads(&mut self) -> Vec<Vec<Step>> {
@@ -20,7 +18,8 @@ impl Maker {
 
     fn refused_load(&mut self) -> Vec<Step> {
         let Step::Ingest(keyspace, pairs) = self.ingest() else { return Vec::new() };
-        let mut steps = vec![Step::RefusedIngest(keyspace, pairs, REFUSALS[self.random.below(REFUSALS.len())])];
+        let why = Refusal::ALL[self.random.below(Refusal::ALL.len())];
+        let mut steps = vec![Step::RefusedIngest(keyspace, pairs, why)];
         steps.extend(self.random.percent(50).then_some(Step::Compare));
         steps.extend(self.random.percent(30).then_some(Step::Compact));
         steps

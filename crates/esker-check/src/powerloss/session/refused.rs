@@ -65,8 +65,6 @@ mod tests {
     use crate::state::Durability;
     use esker::env::mem::MemEnv;
 
-    const REFUSALS: [Refusal; 4] = [Refusal::Twice, Refusal::OutOfOrder, Refusal::TooLong, Refusal::Panic];
-
     fn pairs() -> Vec<Pair> {
         ["a", "b", "c"].map(|key| (key.as_bytes().to_vec(), vec![b'v'; 500])).to_vec()
     }
@@ -78,7 +76,7 @@ mod tests {
         let put =
             |key: &str| Step::Single(Write::new(0, key, Change::Put(b"before or behind".to_vec())), Durability::Async);
         for (name, options) in option_variants() {
-            for why in REFUSALS {
+            for why in Refusal::ALL {
                 let load = Step::RefusedIngest(0, pairs(), why);
                 let steps = [put("b"), load.clone(), Step::Compare, put("c"), load, Step::DropAndReopen, Step::Compare];
                 run(&steps, &Ground::new(&options, MemEnv::new()), &mut Progress::default(), &mut |_| {})
