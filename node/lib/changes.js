@@ -54,8 +54,8 @@ class EskerChanges {
       // What cannot be decoded stays: the next call meets it again.
       const batch = this.#batches[this.#index].map((change) => this.#decoded(change))
       this.#batches[this.#index++] = undefined
-      // The number of what comes next, as the engine has it, which knows that of batches to come.
-      this.#position = this.#batches[this.#index]?.[0].sequence ?? this.#nativePosition
+      // Numbers in front of the next batch may go to other writes after a crash: the engine knows.
+      this.#position = this.#index < this.#batches.length ? batch.at(-1).sequence + 1 : this.#nativePosition
       return batch
     })
   }

@@ -211,6 +211,9 @@ pub struct KeyspaceSettings {
 pub struct ChangeReader {
     /// The number of the first change that has not been read.
     next: Sequence,
+    /// The same for a reader that begins later, maybe after a crash: not beyond numbers that no
+    /// change has, and that a crash may give to other writes.
+    go_on_from: Sequence,
     only_durable: bool,
     ready: VecDeque<ChangeBatch>,
     maker: SegmentMaker,
@@ -257,6 +260,8 @@ struct Listed {
     unlogged: BTreeMap<Sequence, UnloggedChange>,
     keyspaces: BTreeMap<u64, Listing>,
     durable: Position,
+    /// No write up to this one has a number that is given again.
+    last_sequence: Sequence,
 }
 
 /// A keyspace that exists, or was dropped.
@@ -346,6 +351,7 @@ impl Listed {
             unlogged: state.unlogged.clone(),
             keyspaces: list(state),
             durable: synced.max(state.log_synced.into()),
+            last_sequence: state.last_sequence,
         })
     }
 
@@ -414,7 +420,8 @@ impl ChangeReader {
         let maker = segments_to_read(&inner.directory, &inner.options);
         let store = blob_store(&inner.directory, &inner.options);
         let values = BlobStoreOfChanges { store, opened: VecDeque::new() };
-        Ok(ChangeReader { next, only_durable: false, ready: VecDeque::new(), maker, tail: None, values })
+        let (only_durable, ready) = (false, VecDeque::new());
+        Ok(ChangeReader { next, go_on_from: next, only_durable, ready, maker, tail: None, values })
     }
 
     /// Yields only what a power failure cannot take back.
@@ -427,10 +434,11 @@ impl ChangeReader {
         self.only_durable
     }
 
-    /// The number of the next change to be returned.
+    /// The number of the next change to be returned, or a smaller one above those before it.
     pub fn position(&self) -> Sequence {
         let first = self.ready.front().and_then(|batch| batch.changes.first());
-        first.map_or(self.next, |change| change.sequence)
+        // Numbers in front of what is read ahead may be in memory only.
+        first.map_or(self.go_on_from, |change| change.sequence.min(self.go_on_from))
     }
 
     /// The next batch; none if there is no more for now.
@@ -439,13 +447,19 @@ impl ChangeReader {
         if self.ready.is_empty() {
             self.read_on(inner)?;
         }
-        Ok(self.ready.pop_front())
+        let batch = self.ready.pop_front();
+        self.go_on_from = batch.as_ref().map_or(0, ChangeBatch::next_sequence).max(self.go_on_from);
+        Ok(batch)
     }
 
     fn read_on(&mut self, inner: &Inner) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let (bound, end) = written(inner);
             if self.next > bound {
+                if self.go_on_from < self.next {
+                    // What was passed may be in tables by now.
+                    self.pass_durable(&Listed::read(inner)?);
+                }
                 return Ok(());
             }
             let listed = Listed::read(inner)?;
@@ -476,7 +490,7 @@ impl ChangeReader {
     /// Reads changes up to `bound`, which the log has before `end`, or as many as are read ahead.
     /// False if the log does not go on where it was read.
     fn read_up_to(&mut self, inner: &Inner, (bound, end): (Sequence, Position), listed: &Listed) -> Result<bool> {
-        let ChangeReader { next, only_durable, ready, maker, tail, values } = self;
+        let ChangeReader { next, only_durable, ready, maker, tail, values, .. } = self;
         if tail.is_none() {
             *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next), listed.log_floor)?;
         }
@@ -520,7 +534,14 @@ impl ChangeReader {
             // All of the log up to the bound was there before the bound was taken.
             (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound + 1, ready)?,
         }
+        self.pass_durable(listed);
         Ok(true)
+    }
+
+    /// A reader that begins later need not see again what was passed, but for numbers that are in
+    /// memory only.
+    fn pass_durable(&mut self, listed: &Listed) {
+        self.go_on_from = self.next.min(listed.last_sequence + 1).max(self.go_on_from);
     }
 }
 

@@ -49,6 +49,9 @@ impl Db {
     /// To keep something in step with the database: make a snapshot, take over what it has, and go
     /// on with the changes from [`Snapshot::sequence`](crate::Snapshot::sequence)` + 1`. Keep
     /// [`ChangeBatch::next_sequence`] together with what was taken over, and begin from it again.
+    /// Where writes have no log ([`WriteOptions::disable_wal`](crate::WriteOptions::disable_wal)),
+    /// a crash gives their numbers to others: go on from a snapshot's number only once a flush
+    /// behind it has returned.
     ///
     /// Costs a look at the manifest and at the segments of the log.
     ///
@@ -99,8 +102,8 @@ impl Changes {
         self
     }
 
-    /// The number to go on from with [`Db::changes`]: that of the next change, or a smaller one
-    /// above all that were yielded.
+    /// The number to go on from with [`Db::changes`], also after a crash: that of the next change,
+    /// or a smaller one above all that were yielded.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

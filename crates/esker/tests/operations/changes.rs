@@ -464,6 +464,98 @@ fn writes_without_log_are_in_none() {
 }
 
 #[test]
+fn a_reader_goes_on_before_writes_without_log_that_a_crash_may_lose() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let positions = [false, true].map(|only_durable| {
+        let mut changes = db.changes(0).unwrap();
+        if only_durable {
+            changes = changes.only_durable();
+        }
+        k.put_with("a", "1", &WriteOptions::new().sync(true)).unwrap();
+        changes.find(|batch| batch.as_ref().unwrap().next_sequence() == db.snapshot().sequence() + 1).unwrap().unwrap();
+        k.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+        assert!(changes.next().is_none());
+        let lost = changes.position();
+        // In a table it has its number for good.
+        db.flush().unwrap();
+        assert!(changes.next().is_none());
+        assert_eq!(changes.position(), lost + 1);
+        k.put_with("c", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+        assert!(changes.next().is_none());
+        assert_eq!(changes.position(), lost + 1);
+        changes.position()
+    });
+    let position = positions[1];
+    let image = env.crash(&CrashMode::KeepAll, 0);
+    let db = Db::open(DIRECTORY, keeping(&image)).unwrap();
+    keyspace(&db, "k").put("d", "1").unwrap();
+    // It has the number that "c" had.
+    let batch = db.changes(position).unwrap().next().expect("the write").unwrap();
+    assert!(matches!(&batch.changes[0].operation, ChangeOperation::Put { key, .. } if key == "d"), "{batch:?}");
+}
+
+#[test]
+fn what_is_read_ahead_moves_no_reader_past_writes_without_log() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put_with("a", "1", &WriteOptions::new().sync(true)).unwrap();
+    k.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+    k.put("c", "1").unwrap();
+    let mut changes = db.changes(0).unwrap();
+    changes.next().unwrap().unwrap();
+    let position = changes.position();
+    let image = env.crash(&CrashMode::LoseAll, 0);
+    let db = Db::open(DIRECTORY, keeping(&image)).unwrap();
+    keyspace(&db, "k").put("d", "1").unwrap();
+    let batch = db.changes(position).unwrap().next().expect("the write").unwrap();
+    assert!(matches!(&batch.changes[0].operation, ChangeOperation::Put { key, .. } if key == "d"), "{batch:?}");
+}
+
+/// Such a call wants a new manifest.
+type Call = fn(&Db, &Keyspace) -> esker::Result<()>;
+
+#[test]
+fn the_number_of_a_call_that_failed_is_that_of_the_next_write() {
+    let calls: [(&str, Call); 4] = [
+        ("rename", |_, k| k.rename("other")),
+        ("time to live", |_, k| k.set_ttl(Ttl::Enabled { default: None })),
+        ("operator", |_, k| k.set_merge_operator(UInt64Add)),
+        ("drop", |db, k| db.drop_keyspace(&k.name())),
+    ];
+    for (name, call) in calls {
+        let env = MemEnv::new();
+        let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+        let k = keyspace(&db, "k");
+        k.put_with("a", "1", &WriteOptions::new().sync(true)).unwrap();
+        let readers = || [db.changes(0).unwrap(), db.changes(0).unwrap().only_durable()];
+        let mut readers = readers();
+        readers.iter_mut().for_each(|changes| assert_eq!(changes.by_ref().count(), 1, "{name}"));
+        env.set_capacity(Some(0));
+        assert!(call(&db, &k).is_err_and(|error| error.is_disk_full()), "{name}");
+        env.set_capacity(None);
+        assert_eq!(db.snapshot().sequence(), 1, "{name}");
+        for changes in &mut readers {
+            assert!(changes.next().is_none(), "{name}");
+            assert_eq!(Changes::position(changes), 2, "{name}");
+        }
+        // In this process and in the next one.
+        let image = env.crash(&CrashMode::KeepAll, 0);
+        let next = Db::open(DIRECTORY, keeping(&image)).unwrap();
+        for (db, k) in [(&db, &k), (&next, &keyspace(&next, "k"))] {
+            k.put("b", "1").unwrap();
+            let batch = db.changes(2).unwrap().next().expect("the write").unwrap();
+            assert!(matches!(&batch.changes[0].operation, ChangeOperation::Put { key, .. } if key == "b"), "{name}");
+        }
+        call(&db, &k).unwrap();
+        assert_eq!(db.snapshot().sequence(), 3, "{name}");
+        assert_eq!(readers[0].by_ref().count(), 2, "{name}");
+    }
+}
+
+#[test]
 fn writers_and_readers_in_many_threads_see_each_batch_once() {
     const WRITERS: u64 = 4;
     const BATCHES: u64 = 2000;

@@ -6,8 +6,9 @@
 //! 2. The log is synced up to there, and then a new manifest is made current that is without the
 //!    keyspace. The drop is durable, and so is every write before it: none is missing below it. If
 //!    the disk is full, nothing has happened on it, and step 1 is taken back.
-//!    Where changes are kept, the writer lock is held until then: a reader of changes knows of the
-//!    drop before it meets a later write.
+//!    Where changes are kept, the writer lock is held until then, and the number is in use from
+//!    then on: a reader of changes knows of the drop before it meets a later write, and of no drop
+//!    that was taken back.
 //! 3. The name is free. What the keyspace held is given up: the log may forget its writes, and its
 //!    files are removed once no snapshot sees it.
 //!
@@ -42,8 +43,11 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     let (empty, _) = memory::new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory);
     let mut writer = inner.lock_writer();
     inner.error_state.check()?;
-    let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty)?;
-    let held = inner.keeps_changes().then_some(writer);
+    let (sequence, taken) = take_away(&mut writer, &keyspace, empty)?;
+    if !inner.keeps_changes() {
+        advance(inner, &mut writer, sequence);
+    }
+    let mut held = inner.keeps_changes().then_some(writer);
     let done = catch_unwind(AssertUnwindSafe(|| make_durable(inner, &keyspace, sequence)));
     if !matches!(done, Ok(Ok(()))) {
         put_back(&mut held.unwrap_or_else(|| inner.lock_writer()), &keyspace, taken);
@@ -52,7 +56,9 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
         // After a panic the handle is read-only, whatever the device has.
         return done.unwrap_or_else(|panic| resume_unwind(panic));
     }
-    drop(held);
+    if let Some(mut writer) = held.take() {
+        advance(inner, &mut writer, sequence);
+    }
     let before = keyspace.read_state.finish_drop();
     // In this order: a sweep that does not find the keyspace any more finds what it held among what
     // only readers have.
@@ -74,17 +80,20 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
 
 /// Step 1. The keyspace's place in the order of writes, and its writer.
 fn take_away(
-    inner: &Inner,
     writer: &mut Writer,
     keyspace: &KeyspaceInner,
     empty: Arc<Memtable>,
 ) -> Result<(Sequence, Option<Box<KeyspaceWriter>>)> {
     let sequence = writer.first_of(1)?;
     let taken = writer.keyspaces.get_mut(keyspace.id as usize).and_then(Option::take);
-    writer.last_sequence = sequence;
-    inner.last_sequence.store(sequence, Ordering::Release);
     keyspace.read_state.begin_drop(sequence, empty);
     Ok((sequence, taken))
+}
+
+/// Later writes come behind the drop.
+fn advance(inner: &Inner, writer: &mut Writer, sequence: Sequence) {
+    writer.last_sequence = sequence;
+    inner.last_sequence.store(sequence, Ordering::Release);
 }
 
 /// Step 2.

@@ -173,12 +173,12 @@ fn make_durable<'i>(
     let mut writer = held.unwrap_or_else(|| inner.lock_writer());
     inner.error_state.check()?;
     // Those before it are durable with it: none is missing below it. Where it fails, the number is
-    // missing.
+    // that of the next write: nobody has seen it.
     let place: Sequence = writer.first_of(1)?;
-    writer.last_sequence = place;
-    inner.last_sequence.store(place, Ordering::Release);
     inner.sync_log()?;
     commit_version_edit::alter_keyspace(inner, keyspace.id, Some(place), alter)?;
+    writer.last_sequence = place;
+    inner.last_sequence.store(place, Ordering::Release);
     inner.watchers.note_keyspace(keyspace.id);
     Ok(writer)
 }
