@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, keyspace, simulated, unlogged, wait_until};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::MemEnv;
+use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Db, Error, Options};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -35,6 +35,31 @@ fn after_a_close_that_failed_no_handle_writes() {
             assert!(matches!(result, Err(Error::ReadOnly { .. })), "{result:?}");
         }
         assert!(keyspace(&second, "k").get("late").unwrap().is_none());
+    }
+}
+
+/// Seen: writes in the log that a power loss took behind a close, which had failed for others; and
+/// where the machine lived on, an open that found no room for a table of them. Trigger: a write
+/// without log, and a full disk.
+#[test]
+fn a_close_that_loses_unlogged_writes_closes_the_log() {
+    let mem = MemEnv::default();
+    let full = |mem: MemEnv| {
+        let fault = FaultEnv::new(Arc::new(mem));
+        let no_table = Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with(".table");
+        fault.add(no_table.from_then_on());
+        fault
+    };
+    let db = Db::open("/db", simulated(full(mem.clone()))).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("logged", "1").unwrap();
+    k.put_with("unlogged", "1", &unlogged()).unwrap();
+    drop(k);
+    assert!(db.close().unwrap_err().is_disk_full());
+    for left in [mem.kill(), mem.crash(&CrashMode::LoseAll, 0)] {
+        let db = Db::open("/db", simulated(full(left))).unwrap();
+        let k = keyspace(&db, "k");
+        assert!(k.get("logged").unwrap().is_some() && k.get("unlogged").unwrap().is_none());
     }
 }
 

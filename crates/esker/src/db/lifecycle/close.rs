@@ -56,14 +56,19 @@ pub fn close(inner: &Inner) -> Result<()> {
 
 fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
     inner.error_state.check()?;
-    if has_unlogged_writes(inner)
-        && let Err(error) = flush::flush_locked(inner, writer)
-        // Those that found no room are in the log.
-        && (!error.is_disk_full() || has_unlogged_writes(inner))
-    {
-        return Err(error);
-    }
-    inner.error_state.check()?;
+    let flushed = if has_unlogged_writes(inner) { flush::flush_locked(inner, writer) } else { Ok(()) };
+    // Those that found no room are in the log.
+    let flushed = flushed.or_else(|error| match error.is_disk_full() && !has_unlogged_writes(inner) {
+        true => Ok(()),
+        false => Err(error),
+    });
+    // What was written without log is lost then. What is in the log is made durable all the same,
+    // which takes no space, and marked as complete, so that the next open needs none either.
+    let closed = inner.error_state.check().and_then(|()| close_log(inner, writer));
+    flushed.and(closed)
+}
+
+fn close_log(inner: &Inner, writer: &mut Writer) -> Result<()> {
     let Some(log) = &mut writer.log else { return Ok(()) };
     log.close()?;
     let end = log.position();
