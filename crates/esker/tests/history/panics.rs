@@ -5,6 +5,7 @@ use crate::common::{count, keyspace, simulated, synced, wait_until};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
 use esker::{Db, Error, Keyspace, Options, WriteOptions};
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -179,4 +180,66 @@ fn a_panic_where_something_becomes_durable_ends_writing_at_once() {
         assert!(k.get("a").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
         db.verify().unwrap();
     }
+}
+
+/// Seen: a handle that took writes, with tables of no use in the directory, and more after each
+/// attempt. Trigger: an environment that panics while tables are made, in a thread of the program.
+/// Cost: space, until the next open.
+#[test]
+fn a_panic_where_tables_are_made_ends_writing_at_once() {
+    let calls: [(&str, bool, Call); 4] = [
+        ("a flush", true, |db, _| db.flush()),
+        ("a compaction", false, |db, _| db.compact()),
+        ("a compaction of a keyspace", false, |_, k| k.compact()),
+        ("a compaction of a range", false, |_, k| k.compact_range(..)),
+    ];
+    for (call_name, flushes, call) in calls {
+        for class in [Class::Create, Class::Append, Class::Sync, Class::Open] {
+            let what = format!("{call_name}, {class:?}");
+            let env = MemEnv::new();
+            let fault = FaultEnv::new(Arc::new(env.clone()));
+            let db = Db::open("/db", simulated(fault.clone())).unwrap();
+            let k = keyspace(&db, "k");
+            for _ in 0..2 {
+                ["a", "b"].iter().for_each(|key| k.put(key, [1; 2000]).unwrap());
+                db.flush().unwrap();
+            }
+            if flushes {
+                k.put("c", "1").unwrap();
+            }
+            fault.add(Rule::new(class, 0, Action::Panic).on_names_with(".table"));
+            let interrupted = catch_unwind(AssertUnwindSafe(|| call(&db, &k)));
+            assert!(interrupted.is_err() && fault.fired() == 1, "{what}: {interrupted:?}");
+            for refused in [k.put("late", "v"), db.flush(), k.compact()] {
+                assert!(
+                    matches!(&refused, Err(Error::ReadOnly { why }) if why.contains("a panic")),
+                    "{what}: {refused:?}"
+                );
+            }
+            assert!(!db.health().writable && k.get("a").unwrap().is_some(), "{what}");
+            drop((k, db));
+            let db = Db::open("/db", simulated(env.clone())).unwrap();
+            let k = keyspace(&db, "k");
+            assert!(k.get("a").unwrap().is_some() && k.get("late").unwrap().is_none(), "{what}");
+            let tables = env.files().iter().filter(|path| path.extension().is_some_and(|end| end == "table")).count();
+            assert_eq!(tables as u64, db.stats().table_files, "{what}");
+        }
+    }
+}
+
+/// Seen: a handle that took writes, and flushed once more what the manifest named already: merges
+/// counted twice. Trigger: an environment that panics where what is held back is given up for a
+/// manifest, in a thread of the program.
+#[test]
+fn a_panic_between_a_manifest_and_what_it_names_ends_writing_at_once() {
+    let env = MemEnv::new();
+    let fault = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open("/db", simulated(fault.clone()).wal_segment_bytes(1 << 20)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put_with("a", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+    fault.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("MANIFEST-"));
+    fault.add(Rule::new(Class::Remove, 0, Action::Panic).on_names_with("RESERVE"));
+    assert!(catch_unwind(AssertUnwindSafe(|| db.flush())).is_err() && fault.fired() == 2);
+    let refused = k.put("late", "v");
+    assert!(matches!(&refused, Err(Error::ReadOnly { why }) if why.contains("a panic")), "{refused:?}");
 }

@@ -60,7 +60,8 @@ pub fn is_listed(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 ///
 /// The tables of a job that fails are removed: those that it has made, and no others, since a
 /// compaction around it has some that no manifest names yet. So are its blob files within another;
-/// otherwise they go with the next sweep.
+/// otherwise they go with the next sweep. After a panic, as of the environment, they stay until
+/// the next open, and the handle is read-only, as after one in the background.
 pub fn with_output<T>(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -76,6 +77,7 @@ pub fn with_output<T>(
         made.lock().push(number);
         number
     };
+    let unfinished = inner.error_state.unfinished();
     let done = job(&OutputOptions {
         env: &*inner.options.env,
         directory: inner.directory.clone(),
@@ -96,6 +98,7 @@ pub fn with_output<T>(
             one_by_one: !within_another,
         },
     });
+    unfinished.finish();
     done.inspect_err(|_| remover::remove_made_by_failed_job(inner, &made.lock(), within_another))
 }
 
@@ -171,6 +174,8 @@ pub fn commit(
 /// cannot be lost to damage that looks like a torn edit, so this is for changes that nothing else
 /// in the directory records.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
+    // The manifest may name what the caller has yet to install.
+    let unfinished = inner.error_state.unfinished();
     let renewed = match (try_renew_manifest(inner, changes), &inner.log) {
         // In the room that is held back: without it the database would take no more writes.
         (Err(error), Some(log))
@@ -182,6 +187,7 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         }
         (renewed, _) => renewed,
     };
+    unfinished.finish();
     renewed.map_err(|error| match inner.error_state.check() {
         Ok(()) if error.is_disk_full() => inner.error_state.poison(error),
         _ => error,
