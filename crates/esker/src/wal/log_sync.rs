@@ -352,17 +352,28 @@ impl LogSync {
         if state.is_prepared(least) || state.preparing {
             return Ok(());
         }
-        // Too short: as in `take_prepared`.
-        if let Some(short) = state.prepared.take() {
-            state.free.push(short.to_free());
-        }
         state.preparing = true;
+        let short = state.prepared.take();
         let plan = state.choose(least, self);
         drop(state);
         let _preparing = Preparing(self);
-        let prepared = self.maker.prepare(plan)?;
-        self.state.lock().prepared = Some(prepared);
-        Ok(())
+        let prepared = self.maker.prepare(plan);
+        let mut state = self.state.lock();
+        match prepared {
+            Ok(prepared) => {
+                // Too short: as in `take_prepared`.
+                state.free.extend(short.map(|short| short.to_free()));
+                state.prepared = Some(prepared);
+                Ok(())
+            }
+            Err(error) => {
+                // It is long enough for others, and so is whatever is prepared next. The record
+                // asks for its length again, unless another one has requested more.
+                state.prepared = short;
+                let _ = self.least_next.compare_exchange(least, 0, Ordering::Relaxed, Ordering::Relaxed);
+                Err(error)
+            }
+        }
     }
 
     /// Whether the background thread should call `prepare_next`.
@@ -376,10 +387,18 @@ impl LogSync {
         self.state.lock().is_prepared(least)
     }
 
+    /// Requests a segment that has room for a record of so many bytes, its header included, of the
+    /// background thread, which is to be woken. A request ends where there is no room for it, and
+    /// where the log goes on in another segment.
+    pub fn request(&self, record: usize) {
+        self.least_next.fetch_max(least_segment(record), Ordering::Relaxed);
+        self.wants_next.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until a segment is prepared that has room for a record of so many bytes, its header
     /// included, no longer than `until`. Whether it is. Call without the writer lock.
     pub fn wait_until_prepared(&self, record: usize, until: Instant) -> bool {
-        let least = LINK_END + record_bytes(record.saturating_sub(RECORD_HEADER_BYTES));
+        let least = least_segment(record);
         let mut state = self.state.lock();
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -495,6 +514,11 @@ fn sync_stretches(stretches: &[Stretch], note: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The least length of a segment with room for a record of so many bytes, its header included.
+fn least_segment(record: usize) -> u64 {
+    LINK_END + record_bytes(record.saturating_sub(RECORD_HEADER_BYTES))
 }
 
 impl State {

@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 const KIB: u64 = 1 << 10;
 
@@ -285,6 +286,50 @@ fn a_record_that_does_not_fit_asks_for_a_segment_of_its_length() {
     assert_eq!(length_of(&env, 2), LINK_END + record_bytes(record - RECORD_HEADER_BYTES));
     assert!(log.has_room(record), "in the prepared one");
     assert!(!log.has_room(record + 8));
+}
+
+/// Seen: no segment was prepared any more, for short records either. Trigger: a long one, for which
+/// there was no room, of a write that is not to wait. Cost: all such writes were refused.
+#[test]
+fn a_record_for_which_there_is_no_room_leaves_the_others_theirs() {
+    for is_prepared in [false, true] {
+        let env = MemEnv::new();
+        let mut log = start(maker(&env, KIB, KIB));
+        let shared = Arc::clone(log.shared());
+        append(&mut log, KIB - LINK_END, false);
+        if is_prepared {
+            shared.prepare_next().expect("a healthy machine");
+        }
+        env.set_capacity(Some(if is_prepared { 0 } else { 3 * KIB }));
+        assert!(!log.has_room(5000));
+        assert!(shared.prepare_next().is_err());
+        shared.prepare_next().expect("there is one, or room for one");
+        assert!(log.has_room(120), "prepared: {is_prepared}");
+        append(&mut log, 120, false);
+        assert_eq!(log.position().segment, if is_prepared { 2 } else { 3 });
+        env.set_capacity(None);
+        assert!(!log.has_room(5000));
+        shared.prepare_next().expect("there is room");
+        assert!(log.has_room(5000));
+    }
+}
+
+/// Seen: a write waited until its limit. Trigger: another one took the next segment meanwhile.
+#[test]
+fn a_segment_that_another_record_took_can_be_requested_again() {
+    let env = MemEnv::new();
+    let mut log = start(maker(&env, KIB, KIB));
+    let shared = Arc::clone(log.shared());
+    append(&mut log, KIB - LINK_END, false);
+    assert!(!log.has_room(5000));
+    append(&mut log, 120, false);
+    assert_eq!(log.position().segment, 2);
+    shared.prepare_next().expect("a healthy machine");
+    assert!(!shared.wait_until_prepared(5000, Instant::now()));
+    shared.request(5000);
+    assert!(shared.wants_preparation());
+    shared.prepare_next().expect("a healthy machine");
+    assert!(shared.wait_until_prepared(5000, Instant::now()));
 }
 
 #[test]

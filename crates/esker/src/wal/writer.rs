@@ -188,8 +188,7 @@ impl LogWriter {
         let bytes = record_bytes(record.saturating_sub(RECORD_HEADER_BYTES));
         let has_room = self.offset + bytes <= self.length || self.shared.is_prepared(LINK_END + bytes);
         if !has_room {
-            self.shared.least_next.fetch_max(LINK_END + bytes, Ordering::Relaxed);
-            self.shared.wants_next.store(true, Ordering::Relaxed);
+            self.shared.request(record);
         }
         has_room
     }

@@ -57,7 +57,7 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
             Some((keyspace, memtable)) => match flush_one(inner, &keyspace, &memtable) {
                 Err(error) if error.is_disk_full() && inner.error_state.check().is_ok() => {
-                    note_no_room(inner, &error);
+                    note_failure(inner, &error);
                     full.get_or_insert(error);
                     passed_over.insert(keyspace.id);
                 }
@@ -68,9 +68,9 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
     }
 }
 
-/// Notes at once that there was no room, for writers that would wait for the flush meanwhile. The
-/// next round settles it, also where a caller flushes here.
-fn note_no_room(inner: &Inner, error: &Error) {
+/// Notes at once that a flush failed, for writers that would wait for it meanwhile. The next round
+/// settles it, also where a caller flushes here.
+fn note_failure(inner: &Inner, error: &Error) {
     if !inner.inline_jobs() {
         inner.error_state.note_flush(Some(error));
         inner.wake();
@@ -80,11 +80,14 @@ fn note_no_room(inner: &Inner, error: &Error) {
 /// As [`flush_all`], for what goes on where a disk is full, since it may make room. That error is
 /// returned for later.
 pub fn flush_what_has_room(inner: &Inner) -> Result<Option<Error>> {
-    let full = unless_disk_full(flush_all(inner))?;
-    if !inner.inline_jobs() {
-        inner.error_state.note_flush(full.as_ref());
+    let flushed = flush_all(inner);
+    match &flushed {
+        Ok(()) if !inner.inline_jobs() => inner.error_state.note_flush(None),
+        // That the database is read-only was reported already.
+        Err(error) if inner.error_state.check().is_ok() => note_failure(inner, error),
+        _ => {}
     }
-    Ok(full)
+    unless_disk_full(flushed)
 }
 
 /// The error of a full disk, for later; any other at once.
@@ -347,7 +350,7 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
             }
             None => {
                 inner.error_state.check()?;
-                inner.error_state.check_background()?;
+                inner.error_state.check_flush()?;
             }
         }
     }

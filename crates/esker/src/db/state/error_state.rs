@@ -38,7 +38,7 @@ pub struct Health {
 }
 
 /// A failure of background work that is tried again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct BackgroundFailure {
     text: String,
     path: PathBuf,
@@ -53,12 +53,18 @@ impl BackgroundFailure {
         };
         BackgroundFailure { text: error.to_string(), path, disk_full: error.is_disk_full() }
     }
+
+    /// The error for those that would wait.
+    fn told(&self) -> Result<()> {
+        let kind = if self.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+        Err(Error::io("flush to", &self.path, io::Error::new(kind, self.text.clone())))
+    }
 }
 
 /// Failures of background work that last.
 #[derive(Debug, Default)]
 struct BackgroundFailures {
-    /// The last flush found no room.
+    /// The last flush failed, or the log segment that is prepared with it.
     of_flush: Option<BackgroundFailure>,
     /// The last round failed, and not for that.
     of_round: Option<BackgroundFailure>,
@@ -198,23 +204,21 @@ impl ErrorState {
         if names_are_lost(error) {
             return self.refuse_after(error);
         }
+        let failure = BackgroundFailure::new(error);
         self.change_failures(|failures| {
-            if !error.is_disk_full() {
-                // A flush may have failed in another way now.
-                failures.of_flush = None;
-            }
-            if failures.of_flush.is_none() {
-                failures.of_round = Some(BackgroundFailure::new(error));
+            // That of a flush is noted already, and is over when a flush succeeds.
+            if failures.of_flush.as_ref() != Some(&failure) {
+                failures.of_round = Some(failure);
             }
         });
     }
 
-    /// Notes whether the last flush found no room: it is tried again, maybe while a compaction goes
-    /// on that may make some.
-    pub fn note_flush(&self, full: Option<&Error>) {
-        match full.filter(|error| names_are_lost(error)) {
+    /// Notes whether the last flush failed: it is tried again, maybe while a compaction goes on
+    /// that may make room.
+    pub fn note_flush(&self, failed: Option<&Error>) {
+        match failed.filter(|error| names_are_lost(error)) {
             Some(error) => self.refuse_after(error),
-            None => self.change_failures(|failures| failures.of_flush = full.map(BackgroundFailure::new)),
+            None => self.change_failures(|failures| failures.of_flush = failed.map(BackgroundFailure::new)),
         }
     }
 
@@ -235,15 +239,15 @@ impl ErrorState {
         }
     }
 
-    /// The error for a writer that would have to wait for background work which keeps failing.
+    /// The error for a caller that would have to wait for background work which keeps failing.
     pub fn check_background(&self) -> Result<()> {
-        match self.background.lock().first() {
-            None => Ok(()),
-            Some(failure) => {
-                let kind = if failure.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
-                Err(Error::io("flush to", &failure.path, io::Error::new(kind, failure.text.clone())))
-            }
-        }
+        self.background.lock().first().map_or(Ok(()), BackgroundFailure::told)
+    }
+
+    /// The same for one that waits for a flush, or for a segment of the log: a compaction that
+    /// fails does not keep those from being done.
+    pub fn check_flush(&self) -> Result<()> {
+        self.background.lock().of_flush.as_ref().map_or(Ok(()), BackgroundFailure::told)
     }
 
     /// Notes what a job found damaged, if that is what the error says: the file stays, and

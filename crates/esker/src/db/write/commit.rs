@@ -127,7 +127,9 @@ pub fn commit_if(
         // It may be prepared before the setting was made, and is resolved like any other by now.
         drop(writer);
         let now_ms = inner.options.clock.now_ms();
-        return commit_merges_if(inner, record, now_ms, needs, options, precondition);
+        // Both are waits of one call.
+        let options = limit.map_or(*options, |limit| options.stall(limit.policy()));
+        return commit_merges_if(inner, record, now_ms, needs, &options, precondition);
     }
     commit_locked(inner, writer, record, content, needs, options, precondition)?;
     Ok(true)

@@ -165,18 +165,18 @@ fn wait(inner: &Inner, obstacle: &Obstacle, room: Room<'_>, left: Duration, unti
 fn refuse(inner: &Inner, obstacle: &Obstacle, limit: &WaitLimit) -> Error {
     // Nobody who waits may be there to do it.
     inner.wake();
-    if !matches!(obstacle, Obstacle::Delay { .. })
-        && let Err(error) = inner.error_state.check_background()
-    {
-        return error;
-    }
     let (keyspace, cause) = match obstacle {
-        Obstacle::Delay { keyspace, .. } => (Some(*keyspace), delay_cause(inner, *keyspace)),
-        Obstacle::Memtable { keyspace, cause, .. } => (Some(*keyspace), (*cause).into()),
-        Obstacle::Memory { .. } => (None, StallCause::MemoryBudget),
-        Obstacle::LogSegment => (None, StallCause::LogSegment),
+        Obstacle::Delay { keyspace, .. } => {
+            return stalled(inner, Some(*keyspace), delay_cause(inner, *keyspace), limit);
+        }
+        Obstacle::Memtable { keyspace, cause, .. } => (Some(*keyspace), *cause),
+        Obstacle::Memory { .. } => (None, StopCause::Memory),
+        Obstacle::LogSegment => (None, StopCause::LogSegment),
     };
-    stalled(inner, keyspace, cause, limit)
+    match stop::check_work(inner, cause) {
+        Ok(()) => stalled(inner, keyspace, cause.into(), limit),
+        Err(error) => error,
+    }
 }
 
 fn stalled(inner: &Inner, keyspace: Option<u64>, cause: StallCause, limit: &WaitLimit) -> Error {
@@ -190,15 +190,19 @@ fn stalled(inner: &Inner, keyspace: Option<u64>, cause: StallCause, limit: &Wait
 mod tests {
     use super::*;
     use crate::base::batch::{Operation, encode};
+    use crate::base::expiry::Ttl;
     use crate::base::key::{Kind, NEVER};
     use crate::db::background::flush;
     use crate::db::lifecycle::{keyspaces, open};
     use crate::db::maintenance::stats;
     use crate::db::write::batch_size::{reservation_bytes, start_record};
-    use crate::db::write::commit::{Content, commit};
+    use crate::db::write::commit::{Content, Precondition, Verdict, commit, commit_if};
     use crate::db::write_controller::condition::{DELAY_RUNS, STOP_RUNS};
+    use crate::env::fault::{Action, Class, FaultEnv, Rule};
     use crate::env::mem::MemEnv;
+    use crate::merge_operator::UInt64Add;
     use crate::options::{KeyspaceOptions, Options};
+    use std::io::ErrorKind;
     use std::path::Path;
     use std::sync::Arc;
 
@@ -361,6 +365,113 @@ mod tests {
         drop((writer, stall));
         put(&inner, 0, 10, &failing()).unwrap();
         assert_eq!(stats::collect(&inner).refused_writes, 4);
+    }
+
+    fn let_pass(time: Duration) {
+        let inner = database(|options| options);
+        let _held = inner.writer.lock();
+        let refused = put(&inner, 0, 1, &failing().stall(StallPolicy::For(time)));
+        assert!(matches!(refused, Err(Error::WriteStalled { .. })), "{refused:?}");
+    }
+
+    /// Takes so long before the writer lock is taken; the second time another call has it then.
+    struct Slow<'a>(&'a Inner, Duration, u32);
+
+    impl Precondition for Slow<'_> {
+        fn catch_up(&mut self) -> Result<Verdict> {
+            self.2 += 1;
+            match self.2 {
+                1 => let_pass(self.1),
+                _ => std::mem::forget(self.0.writer.lock()),
+            }
+            Ok(Verdict::Holds)
+        }
+
+        fn holds(&mut self, _: &Writer) -> Result<Verdict> {
+            Ok(Verdict::Holds)
+        }
+    }
+
+    /// Seen: twice the limit. Trigger: a keyspace that gets times to live while a merge waits.
+    #[test]
+    fn a_merge_whose_rules_change_while_it_waits_has_one_limit() {
+        let inner = database(|options| options);
+        let living = KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }).merge_operator(UInt64Add);
+        let keyspace = keyspaces::open_or_create(&inner, "living", living).unwrap();
+        inner.writer.lock().altered_merges.push(keyspace.id);
+        let value = 1u64.to_le_bytes();
+        let merge = Operation { keyspace: keyspace.id, kind: Kind::Merge, expiry_ms: NEVER, key: b"k", value: &value };
+        let mut record = Vec::new();
+        start_record(&mut record);
+        encode(&mut record, &merge);
+        let needs = [(keyspace.id, reservation_bytes(&merge))];
+        let (options, mut slow) = (failing().stall(StallPolicy::For(SHORT)), Slow(&inner, SHORT, 0));
+        match commit_if(&inner, &mut record, Content::One(merge), &needs, &options, &mut slow) {
+            // Nothing was left of the limit, and that is how long it has waited since.
+            Err(Error::WriteStalled { waited, .. }) => assert_eq!(waited, Duration::ZERO),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(slow.2, 2);
+    }
+
+    fn failed() -> Error {
+        Error::io("read", "/db/7.table", std::io::Error::other("on purpose"))
+    }
+
+    /// Seen: writes and flushes failed that had only to wait. Trigger: a compaction had failed, as
+    /// each does that reads a damaged table.
+    #[test]
+    fn a_compaction_that_fails_is_told_to_those_that_wait_for_one() {
+        let after_failure = |inner: Inner| {
+            inner.error_state.note_background_failure(&failed());
+            inner
+        };
+        let small = after_failure(database(|options| options.write_buffer_bytes(256 << 10)));
+        refuses(&small, unlogged(), StallCause::Flush);
+        let budget = after_failure(database(|options| options.memory_budget_bytes(8 << 20)));
+        refuses(&budget, unlogged(), StallCause::MemoryBudget);
+        let log = after_failure(database(|options| options.wal_segment_bytes(64 << 10)));
+        refuses(&log, failing(), StallCause::LogSegment);
+        let runs = after_failure(with_runs(STOP_RUNS));
+        let refused = (0..1_000_000).find_map(|key| put(&runs, key, 1000, &unlogged()).err());
+        assert!(matches!(refused, Some(Error::Io { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_flush_waits_for_another_job_although_a_compaction_has_failed() {
+        let inner = database(|options| options);
+        inner.error_state.note_background_failure(&failed());
+        put(&inner, 0, 10, &unlogged()).unwrap();
+        std::thread::scope(|scope| {
+            let jobs = inner.jobs.lock();
+            let flushing = scope.spawn(|| flush::flush_now(&inner));
+            while inner.jobs.waiting() == 0 && !flushing.is_finished() {
+                std::thread::yield_now();
+            }
+            // Too short a time would hide a failure, and make none.
+            let_pass(SHORT);
+            flush::flush_all(&inner).unwrap();
+            drop(jobs);
+            flushing.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_flush_that_fails_in_whatever_way_is_told_until_one_succeeds() {
+        let fault = FaultEnv::new(Arc::new(MemEnv::default()));
+        let inner = database(|options| options.env(Arc::new(fault.clone())));
+        for kind in [ErrorKind::Other, ErrorKind::StorageFull] {
+            put(&inner, 0, 10, &unlogged()).unwrap();
+            rotate(&inner, &mut inner.writer.lock(), 1, 0);
+            fault.add(Rule::new(Class::Create, 0, Action::Fail(kind)).on_names_with(".table").from_then_on());
+            let error = flush::flush_what_has_room(&inner).unwrap_or_else(Some).unwrap();
+            assert!(inner.error_state.check_flush().is_err(), "{kind:?}");
+            inner.error_state.note_background_failure(&error);
+            fault.clear();
+            flush::flush_what_has_room(&inner).unwrap();
+            // Nor is it one of the round.
+            assert!(inner.error_state.check_background().is_ok(), "{kind:?}");
+        }
     }
 
     #[test]

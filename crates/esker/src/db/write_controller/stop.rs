@@ -44,13 +44,25 @@ pub fn wait_for_memory(inner: &Inner, needed: usize, until: Option<Instant>) -> 
 pub fn wait_for_segment(inner: &Inner, record_bytes: usize, until: Instant) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     let _wait = log.stalls.begin();
-    inner.wake();
-    while !log.wait_until_prepared(record_bytes, until.min(Instant::now() + LOOK_AGAIN)) && Instant::now() < until {
-        inner.error_state.check()?;
-        inner.error_state.check_background()?;
+    loop {
+        // Each time: another writer may have taken the segment that was requested.
+        log.request(record_bytes);
         inner.wake();
+        if log.wait_until_prepared(record_bytes, until.min(Instant::now() + LOOK_AGAIN)) || Instant::now() >= until {
+            return Ok(());
+        }
+        inner.error_state.check()?;
+        check_work(inner, StopCause::LogSegment)?;
     }
-    Ok(())
+}
+
+/// The error for a writer that would wait for the end of this, if the work that ends it keeps
+/// failing.
+pub fn check_work(inner: &Inner, cause: StopCause) -> Result<()> {
+    match cause {
+        StopCause::Runs => inner.error_state.check_background(),
+        StopCause::ImmutableMemtables | StopCause::Memory | StopCause::LogSegment => inner.error_state.check_flush(),
+    }
 }
 
 /// Waits while there is a cause, no longer than `until`. `keyspace`: the name of the one that is
@@ -67,8 +79,11 @@ fn wait_while(
     let mut result = Ok(());
     let mut signals = inner.signals.lock();
     let left = || until.map_or(LOOK_AGAIN, |until| until.saturating_duration_since(Instant::now()));
-    while cause().is_some() && !signals.shutting_down && !left().is_zero() {
-        result = inner.error_state.check().and_then(|()| inner.error_state.check_background());
+    while let Some(now) = cause()
+        && !signals.shutting_down
+        && !left().is_zero()
+    {
+        result = inner.error_state.check().and_then(|()| check_work(inner, now));
         if result.is_err() {
             break;
         }
