@@ -111,7 +111,8 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
     let mut before = progress.clone();
     // A flush can be torn away, whose writes are flushed together with later ones then.
     before.note_table_order_unknown();
-    let session = match Session::open(&Ground::new(examination.options, image.clone()), &mut before) {
+    let ground = Ground::new(examination.options, image.clone()).keeping(progress.kept);
+    let session = match Session::open(&ground, &mut before) {
         Ok(session) => session,
         Err(error) => return told(error),
     };
@@ -172,7 +173,7 @@ fn check_other_clock(
     examination: &Examination<'_>,
     milliseconds: i64,
 ) -> Checked<()> {
-    let ground = Ground::new(examination.options, image.kill());
+    let ground = Ground::new(examination.options, image.kill()).keeping(progress.kept);
     let mut other = progress.clone();
     other.now = progress.now.saturating_add_signed(milliseconds);
     let session = Session::open(&ground, &mut other).map_err(|error| format!("it does not open: {error}"))?;

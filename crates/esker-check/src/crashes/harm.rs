@@ -118,8 +118,9 @@ impl<'a> Recovery<'a> {
     fn of(remains: &'a Remains, options: &'a Options, random: &mut Random) -> Checked<Recovery<'a>> {
         let Remains { image, loss, progress } = remains;
         let mut before = progress.clone();
-        let session = Session::open(&Ground::new(options, image.kill()), &mut before)
-            .map_err(|error| format!("the image does not open: {error}"))?;
+        let ground = Ground::new(options, image.kill()).keeping(progress.kept);
+        let session =
+            Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
         let found = before.find_all(session.db(), &state, loss.least(&before))?;
         drop(session);
@@ -146,7 +147,8 @@ impl<'a> Recovery<'a> {
 
     fn run_on(&self, env: &MemEnv) -> Checked<Progress> {
         let mut progress = self.progress.clone();
-        match run(&self.steps, &Ground::new(self.options, env.clone()), &mut progress, &mut |_| {}) {
+        let ground = Ground::new(self.options, env.clone()).keeping(progress.kept);
+        match run(&self.steps, &ground, &mut progress, &mut |_| {}) {
             Err(error) if !env.is_dead() => Err(format!("the second recovery fails by itself: {error}")),
             _ => Ok(progress),
         }
@@ -428,9 +430,13 @@ pub fn of_one_death(death: Death, random: &mut Random) -> Vec<Harm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::ALL_BYTES;
     use crate::powerloss::{option_variants, put};
+    use crate::simulated::MEMORY_PATH;
     use crate::state::Durability;
+    use esker::{ChangeRetention, Db};
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     fn contents(env: &MemEnv) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         env.files().into_iter().map(|path| (path.clone(), env.file_bytes(&path))).collect()
@@ -462,6 +468,23 @@ mod tests {
             harm.draw(course, 100, &mut again).unwrap();
             assert_eq!(again, cuts, "seed {seed}");
         }
+    }
+
+    /// If what a script keeps were given up by the process that finds it, this would fail.
+    #[test]
+    fn recoveries_keep_changes_for_as_long_as_the_last_open_did() {
+        let (_, options) = &option_variants()[0];
+        let keep = Step::Keep(Some(ChangeRetention::Bytes(ALL_BYTES)));
+        let steps = [keep, Step::Single(put("key", "value"), Durability::Sync)];
+        let course = Course { steps: &steps, options, threaded: false };
+        let death = Death { calls: u64::MAX, inside: None, mapped: false };
+        let harm = Harm { how: How::Death(death, Found::Lost(Loss::Process)), nested: None, seed: 0 };
+        let remains = harm.remains(course).unwrap().unwrap();
+        let recovery = Recovery::of(&remains, options, &mut harm.stream(0)).unwrap();
+        let env = remains.image.kill();
+        recovery.run_on(&env).unwrap();
+        let options = options.clone().env(Arc::new(env)).keep_changes(ChangeRetention::AsBefore);
+        assert!(Db::open(MEMORY_PATH, options).unwrap().changes(1).is_ok());
     }
 
     /// If a cut in the middle of a call were one before it, or none were drawn, this would fail.

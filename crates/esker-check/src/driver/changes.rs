@@ -138,14 +138,13 @@ impl Driver {
 
     fn check_all(&mut self, begun: usize, end: usize, (number, batches): (u64, &[ChangeBatch])) -> Checked<Oldest> {
         let kept_bytes = self.opened()?.db.stats().kept_wal_bytes;
-        let now = self.latest_ms;
         let Driver { world, feeds, .. } = self;
         let journal = world.model.journal().ok_or("there is no journal")?;
         let told = journal.told_from(begun, end);
         let gone = told.len().checked_sub(batches.len());
         let gone = gone.ok_or_else(|| format!("{} batches are told of {} events", batches.len(), told.len()))?;
         if let Some(last) = gone.checked_sub(1) {
-            feeds.may_be_gone(journal.events[told[last]].now, now, kept_bytes)?;
+            feeds.may_be_gone(told[last], journal.events[told[last]].now, kept_bytes)?;
         }
         feeds.note_oldest(number)?;
         let event = told.get(gone).copied().unwrap_or(end);
@@ -285,32 +284,33 @@ impl Driver {
         if held.changes.is_some() {
             return Ok(Some(held));
         }
-        let Held { reader, only_durable, .. } = &held;
-        match db.changes(reader.next()) {
+        match db.changes(held.position()) {
             // One that has read nothing yet begins again with all of them.
-            Ok(_) if reader.next() == 0 => Ok(None),
+            Ok(_) if held.reader.next() == 0 => Ok(None),
             Ok(changes) => {
-                held.changes = Some(if *only_durable { changes.only_durable() } else { changes });
+                held.resume(changes);
                 Ok(Some(held))
             }
-            Err(error) => self.check_failure(db, self.events(), held.reader.cursor(), error).map(|()| None),
+            Err(error) => self.check_failure(db, self.events(), held.position(), error).map(|()| None),
         }
     }
 
-    /// Whether a reader that was at that event can be told so.
-    fn check_failure(&mut self, db: &Db, end: usize, event: usize, error: Error) -> Checked<()> {
+    /// Whether a reader that goes on with that number can be told so.
+    fn check_failure(&mut self, db: &Db, end: usize, position: u64, error: Error) -> Checked<()> {
         match error {
             Error::InvalidArgument { .. } if self.feeds.begun.is_none() => Ok(()),
-            Error::Gone { .. } if self.feeds.begun.is_some() => {
+            Error::Gone { oldest: told } if self.feeds.begun.is_some() => {
                 self.feeds.counts.gone += 1;
-                let begun = self.feeds.begun.unwrap_or(0);
-                let oldest = self.read_all(db, end)?.map_or(end, |oldest| oldest.event);
-                if event < begun || event < oldest || self.feeds.gives_up() {
+                // More may have gone in the background since. What has gone is checked here.
+                let oldest = self.read_all(db, end)?.map_or(u64::MAX, |oldest| oldest.number);
+                if position < told && told <= oldest {
                     return Ok(());
                 }
-                Err(format!("a reader at event {event} is told that it is gone; from {oldest} on they are there"))
+                Err(format!(
+                    "a reader at {position} is told that all before {told} is gone; from {oldest} on it is there"
+                ))
             }
-            error => Err(format!("a reader at event {event} fails: {error}")),
+            error => Err(format!("a reader at {position} fails: {error}")),
         }
     }
 
@@ -332,7 +332,7 @@ impl Driver {
                 feeds.held[slot] = Some(held);
                 Ok(())
             }
-            Err(error) => self.check_failure(&db, end, held.reader.cursor(), error),
+            Err(error) => self.check_failure(&db, end, held.position(), error),
         }
     }
 
@@ -401,7 +401,7 @@ impl Driver {
                 Some(held)
             }
             Err(error) => {
-                self.check_failure(&db, end, held.reader.cursor(), error)
+                self.check_failure(&db, end, held.position(), error)
                     .map_err(|what| format!("of a follower: {what}"))?;
                 None
             }
@@ -459,22 +459,34 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether what a power failure leaves has what was yielded as durable, and what is.
+    /// Whether what a power failure, or the death of the process, leaves has what was yielded as
+    /// durable, and what is, and no reader goes on behind what it has.
     fn lose_power(&mut self, seed: u64) -> Checked<()> {
         let Place::Memory(env) = &self.place else { return Ok(()) };
         let env = env.clone();
         let modes = [CrashMode::LoseAll, CrashMode::Random];
+        // Sometimes only the process.
+        let has_power = seed % 4 == 3;
         let db = self.opened()?.db.clone();
         // First: what the background gives up meanwhile the image may lack, and never the other way
         // round.
         let Some(oldest) = self.read_all(&db, self.events())? else { return Ok(()) };
-        let left = env.crash(&modes[(seed % 2) as usize], seed);
+        let left = if has_power { env.kill() } else { env.crash(&modes[(seed % 2) as usize], seed) };
         self.feeds.counts.losses += 1;
         let options = Place::Memory(left).attach(self.options());
         let after = Db::open(self.place.path(), options).map_err(|error| format!("open after a loss: {error}"))?;
         let last = after.snapshot().sequence();
         if last + 1 < self.feeds.durable_end {
             return Err(format!("{} was yielded as durable, and {last} is the last", self.feeds.durable_end - 1));
+        }
+        for held in self.feeds.held.iter().flatten().filter(|held| has_power || held.only_durable) {
+            let position = held.position();
+            if position > held.begun.max(last + 1) {
+                return Err(format!(
+                    "a reader goes on from {position} after a loss, and would miss write {}",
+                    last + 1
+                ));
+            }
         }
         let found = match after.changes(0).and_then(|changes| changes.collect::<esker::Result<Vec<_>>>()) {
             // The next opening keeps none.

@@ -2,7 +2,7 @@
 //! event, and readers that go on.
 
 use crate::Checked;
-use crate::feed::FeedReader;
+use crate::feed::{ALL_BYTES, ClockReadings, FeedReader};
 use crate::generator::SLOTS;
 use crate::model::{Journal, Order, Span, Told, Write};
 use esker::{ChangeBatch, ChangeRetention, Changes, Error, Follower, Watch};
@@ -98,6 +98,10 @@ pub(super) struct Held {
     pub changes: Option<Changes>,
     pub reader: FeedReader,
     pub only_durable: bool,
+    /// The number that the last process began with.
+    pub begun: u64,
+    /// Where that went on from at its end.
+    left_at: u64,
     /// Whether another process has begun it.
     pub is_resumed: bool,
     /// The events, and the calls that sync, up to the last wait that ended with a write.
@@ -107,7 +111,25 @@ pub(super) struct Held {
 impl Held {
     pub fn new(changes: Changes, reader: FeedReader, only_durable: bool) -> Held {
         let changes = if only_durable { changes.only_durable() } else { changes };
-        Held { changes: Some(changes), reader, only_durable, is_resumed: false, waited: None }
+        let begun = changes.position();
+        Held { changes: Some(changes), reader, only_durable, begun, left_at: begun, is_resumed: false, waited: None }
+    }
+
+    /// The number that it goes on from, also in another process.
+    pub fn position(&self) -> u64 {
+        self.changes.as_ref().map_or(self.left_at, Changes::position)
+    }
+
+    /// It goes on in another process.
+    fn end_process(&mut self) {
+        self.left_at = self.position();
+        (self.changes, self.waited, self.is_resumed) = (None, None, true);
+    }
+
+    /// Goes on with a reader that begins from its position.
+    pub fn resume(&mut self, changes: Changes) {
+        self.begun = changes.position();
+        self.changes = Some(if self.only_durable { changes.only_durable() } else { changes });
     }
 
     /// Reads so many batches of the events before `end`. Whether there are no more for now.
@@ -222,12 +244,13 @@ pub(super) struct Feeds {
     pub retention: Option<ChangeRetention>,
     /// Changes of the events from this one on are kept, or were and have been given up.
     pub begun: Option<usize>,
-    /// For how long, by each opening since then.
-    retentions: Vec<ChangeRetention>,
+    /// For how long, by each opening since then, and before which event the next one came: later
+    /// ones were never kept so.
+    retentions: Vec<(ChangeRetention, usize)>,
     /// The largest number that reading was ever found to begin with since then.
     oldest: u64,
-    /// Whether the clock was ever ahead of the present.
-    pub was_back: bool,
+    /// What the clock has shown.
+    pub clock: ClockReadings,
     /// What was told since then.
     pub known: Known,
     pub held: [Option<Held>; SLOTS],
@@ -249,7 +272,7 @@ impl Feeds {
             begun: None,
             retentions: Vec::new(),
             oldest: 0,
-            was_back: false,
+            clock: ClockReadings::default(),
             known: Known::default(),
             held: Default::default(),
             watches: Default::default(),
@@ -267,11 +290,14 @@ impl Feeds {
         match (self.retention, self.begun) {
             (Some(ChangeRetention::AsBefore), None) => {}
             (Some(retention), None) => {
-                *self =
-                    Feeds { begun: Some(events), retentions: vec![retention], ..std::mem::replace(self, Feeds::new()) };
+                let retentions = vec![(retention, usize::MAX)];
+                *self = Feeds { begun: Some(events), retentions, ..std::mem::replace(self, Feeds::new()) };
                 (self.oldest, self.known) = (0, Known::default());
             }
-            (Some(retention), Some(_)) => self.retentions.push(retention),
+            (Some(retention), Some(_)) => {
+                self.retentions.iter_mut().for_each(|(_, end)| *end = events.min(*end));
+                self.retentions.push((retention, usize::MAX));
+            }
             (None, _) => self.begun = None,
         }
     }
@@ -291,29 +317,28 @@ impl Feeds {
         Ok(())
     }
 
-    /// Whether the changes of the last event that was given up may have been: `then` is the time of
-    /// it, of which there was none later than `now`.
-    pub fn may_be_gone(&self, then: u64, now: u64, kept_bytes: u64) -> Checked<()> {
+    /// Whether the changes of this event, the last that was given up, may have been: `then` is the
+    /// time of it.
+    pub fn may_be_gone(&self, event: usize, then: u64, kept_bytes: u64) -> Checked<()> {
+        let passed = self.clock.most_passed(event, then);
         let allows = |retention: &ChangeRetention| match retention {
-            ChangeRetention::Bytes(bytes) => *bytes < crate::feed::ALL_BYTES && kept_bytes >= *bytes,
-            ChangeRetention::Time(time) => {
-                let is_old = u128::from(now.saturating_sub(then)) >= time.as_millis();
-                is_old || self.was_back
-            }
+            ChangeRetention::Bytes(bytes) => *bytes < ALL_BYTES && kept_bytes >= *bytes,
+            ChangeRetention::Time(time) => u128::from(passed) >= time.as_millis(),
             _ => false,
         };
-        if self.retentions.iter().any(allows) {
+        if self.retentions.iter().any(|(retention, end)| event < *end && allows(retention)) {
             return Ok(());
         }
         Err(format!(
-            "changes of {then} were given up, at {now} at the latest, with {kept_bytes} bytes kept, under {:?}",
+            "a change of {then}, event {event}, was given up, {passed} ms later at most, with {kept_bytes} bytes kept, \
+             under {:?}",
             self.retentions
         ))
     }
 
     /// Whether any changes may have been given up.
     pub fn gives_up(&self) -> bool {
-        !self.retentions.iter().all(keeps_all)
+        !self.retentions.iter().all(|(retention, _)| keeps_all(retention))
     }
 
     /// Whether the next opening may give up any.
@@ -323,9 +348,7 @@ impl Feeds {
 
     /// What the end of a process leaves of readers: where they go on.
     pub fn end_process(&mut self) {
-        for held in self.held.iter_mut().flatten() {
-            (held.changes, held.waited, held.is_resumed) = (None, None, true);
-        }
+        self.held.iter_mut().flatten().for_each(Held::end_process);
         self.watches = Default::default();
     }
 
@@ -343,13 +366,12 @@ impl Feeds {
 }
 
 fn keeps_all(retention: &ChangeRetention) -> bool {
-    matches!(retention, ChangeRetention::Bytes(crate::feed::ALL_BYTES) | ChangeRetention::AsBefore)
+    matches!(retention, ChangeRetention::Bytes(ALL_BYTES) | ChangeRetention::AsBefore)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::ALL_BYTES;
     use std::time::Duration;
 
     #[test]
@@ -373,18 +395,25 @@ mod tests {
     #[test]
     fn only_what_an_opening_allowed_may_be_gone() {
         let mut feeds = Feeds::new();
-        let open = |feeds: &mut Feeds, retention| {
+        let open = |feeds: &mut Feeds, retention, events| {
             feeds.retention = Some(retention);
-            feeds.note_opened(0);
+            feeds.note_opened(events);
         };
-        open(&mut feeds, ChangeRetention::Bytes(ALL_BYTES));
-        assert!(feeds.may_be_gone(0, 1000, u64::MAX).is_err() && !feeds.gives_up());
-        open(&mut feeds, ChangeRetention::Bytes(4096));
-        assert!(feeds.may_be_gone(0, 1000, 4096).is_ok() && feeds.gives_up());
-        assert!(feeds.may_be_gone(0, 1000, 4095).is_err(), "too few bytes are left");
-        open(&mut feeds, ChangeRetention::Time(Duration::from_millis(10)));
-        assert!(feeds.may_be_gone(990, 1000, 0).is_ok());
-        assert!(feeds.may_be_gone(991, 1000, 0).is_err(), "too young");
+        open(&mut feeds, ChangeRetention::Bytes(ALL_BYTES), 0);
+        assert!(feeds.may_be_gone(0, 0, u64::MAX).is_err() && !feeds.gives_up());
+        open(&mut feeds, ChangeRetention::Bytes(4096), 1);
+        assert!(feeds.may_be_gone(1, 0, 4096).is_ok() && feeds.gives_up());
+        assert!(feeds.may_be_gone(1, 0, 4095).is_err(), "too few bytes are left");
+        open(&mut feeds, ChangeRetention::AsBefore, 2);
+        assert!(feeds.may_be_gone(1, 0, 4096).is_ok());
+        assert!(feeds.may_be_gone(2, 0, 4096).is_err(), "it was never kept for so short a time");
+        open(&mut feeds, ChangeRetention::Time(Duration::from_millis(10)), 3);
+        feeds.clock.note(4, 1000);
+        assert!(feeds.may_be_gone(3, 990, 0).is_ok());
+        assert!(feeds.may_be_gone(3, 991, 0).is_err(), "too young");
+        feeds.clock.note(4, 500);
+        feeds.clock.note(4, 509);
+        assert!(feeds.may_be_gone(3, 991, 0).is_err(), "the clock went back, and has risen too little since");
         assert!(feeds.note_oldest(7).is_ok() && feeds.note_oldest(6).is_err(), "what is gone does not come back");
     }
 }

@@ -260,7 +260,9 @@ impl Driver {
         let stage = Stage { db, keyspaces, model: &mut self.world.model, options: &options, clock: &self.clock };
         transaction::run(stage, steps, commit)?;
         // The clock may have moved meanwhile, ahead only.
-        self.latest_ms = self.latest_ms.max(self.world.model.present().now);
+        let now = self.world.model.present().now;
+        self.latest_ms = self.latest_ms.max(now);
+        self.feeds.clock.note(self.events(), now);
         self.forget();
         Ok(())
     }

@@ -154,6 +154,6 @@ impl Driver {
         self.world.model.set_now(then);
         self.latest_ms = self.latest_ms.max(then);
         self.world.back = then < self.latest_ms;
-        self.feeds.was_back |= self.world.back;
+        self.feeds.clock.note(self.events(), then);
     }
 }

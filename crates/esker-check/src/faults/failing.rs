@@ -170,7 +170,8 @@ pub fn recovery_fails(
     random: &mut Random,
 ) -> Checked<()> {
     let counted = FaultEnv::new(Arc::new(image.kill()));
-    let opened = Session::open(&Ground::new(examination.options, counted.clone()), &mut progress.clone());
+    let ground = |env: &FaultEnv| Ground::new(examination.options, env.clone()).keeping(progress.kept);
+    let opened = Session::open(&ground(&counted), &mut progress.clone());
     opened.map_err(|error| format!("the image does not open: {error}"))?;
     if counted.calls(Class::Any) == 0 {
         return Ok(());
@@ -180,7 +181,7 @@ pub fn recovery_fails(
     let faulty = FaultEnv::new(Arc::new(memory.clone()));
     let armed = Armed::new(failing.fault(), failing.nth(), &faulty, &memory);
     let mut after = progress.clone();
-    let opened = Session::open(&Ground::new(examination.options, faulty), &mut after);
+    let opened = Session::open(&ground(&faulty), &mut after);
     let told = opened.as_ref().err().map(ToString::to_string);
     drop(opened);
     if let (0, Some(error)) = (armed.hits(), told) {

@@ -128,10 +128,11 @@ impl Retained {
     pub fn end_open(&mut self, retention: Option<ChangeRetention>, events: usize) {
         match retention {
             None => *self = Retained { begun: events, certain: events, ..Retained::default() },
-            // It has changed nothing of that.
-            Some(ChangeRetention::AsBefore) => {}
-            Some(_) => {
-                self.keeps = Keeps::Yes;
+            Some(retention) => {
+                // "Where none are kept, none are".
+                if retention != ChangeRetention::AsBefore {
+                    self.keeps = Keeps::Yes;
+                }
                 let before = self.retentions.len().saturating_sub(1);
                 self.retentions[..before].iter_mut().for_each(|(_, end)| *end = events.min(*end));
             }
@@ -140,7 +141,10 @@ impl Retained {
 
     /// The same of a journal of which only the first so many events have happened.
     pub fn up_to(&self, events: usize) -> Retained {
-        Retained { begun: self.begun.min(events), certain: self.certain.min(events), ..self.clone() }
+        // None of the events that come in the place of the others is kept as before they were.
+        let ended = |end: usize| if end == usize::MAX { end } else { end.min(events) };
+        let retentions = self.retentions.iter().map(|&(retention, end)| (retention, ended(end))).collect();
+        Retained { begun: self.begun.min(events), certain: self.certain.min(events), retentions, ..self.clone() }
     }
 
     /// Whether a database that keeps changes, or none, as it says, may do so.
@@ -289,6 +293,10 @@ mod tests {
         let least = behind(&[(ALL, 0), (LEAST, 3), (ALL, 4)], false);
         assert!(may_be_gone(&least, 4, Some(LEAST_KEPT_BYTES)) && may_be_gone(&least, 4, None));
         assert!(!may_be_gone(&least, 5, None), "what was written since is kept");
+        let fewer = least.up_to(2);
+        assert!(may_be_gone(&fewer, 2, None) && !may_be_gone(&fewer, 3, None), "later events are other ones now");
+        let least = behind(&[(ALL, 0), (LEAST, 3), (AS_BEFORE, 4)], false);
+        assert!(may_be_gone(&least, 4, None) && !may_be_gone(&least, 5, None), "what is kept stays");
         let least = behind(&[(ALL, 0), (LEAST, 3), (ALL, 4)], true);
         assert!(may_be_gone(&least, 9, None), "the last open may have changed nothing");
         let least = behind(&[(ALL, 0), (LEAST, 3), (ALL, 4)], false);

@@ -365,7 +365,7 @@ impl Examination<'_> {
         depth: usize,
     ) -> Checked<()> {
         let env = image.kill();
-        let ground = Ground::new(self.options, env.clone());
+        let ground = Ground::new(self.options, env.clone()).keeping(progress.kept_by_next(image));
         let mut before = progress.clone();
         let session =
             Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
@@ -414,7 +414,8 @@ impl Examination<'_> {
         let (loss, inside) = (Loss::random(random), some_inside(random));
         die_after(&env, after, inside);
         let mut progress = recovered.clone();
-        if let Err(error) = run(steps, &Ground::new(self.options, env.clone()), &mut progress, &mut |_| {})
+        let ground = Ground::new(self.options, env.clone()).keeping(progress.kept);
+        if let Err(error) = run(steps, &ground, &mut progress, &mut |_| {})
             && !env.is_dead()
         {
             return Err(format!("the second recovery fails by itself: {error}"));

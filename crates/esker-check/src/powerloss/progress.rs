@@ -15,6 +15,7 @@ use crate::feed::{ClockReadings, Retained};
 use crate::generator::Expected;
 use crate::model::{Change, Journal, Model, Operator, Told, Ttl, Write};
 use crate::state::{Durability, Place, State, disagreement, shown};
+use esker::ChangeRetention;
 use std::collections::BTreeSet;
 
 /// A commit: what leads from one state to the next.
@@ -66,6 +67,8 @@ pub struct Progress {
     pub feed_is_known: bool,
     /// For how long changes were kept.
     retained: Retained,
+    /// For how long the last open keeps them.
+    pub kept: Option<ChangeRetention>,
     /// What the keyspaces may be called, and their settings.
     pub standing: Standing,
     /// What the clock shows.
@@ -130,6 +133,7 @@ impl Default for Progress {
             altered: 0,
             feed_is_known: true,
             retained: Retained::default(),
+            kept: None,
             standing: Standing::default(),
             now: NOW_MS,
             latest: NOW_MS,
@@ -225,6 +229,7 @@ impl Progress {
             ends: [&self.ends[..count], &[self.ends[count].min(events)]].concat(),
             feed_is_known: self.feed_is_known,
             retained: self.retained.up_to(events),
+            kept: self.kept,
             sync_failed: self.sync_failed,
             // After a power loss what is shown is what the device has.
             relied_on_a_failed_sync: self.relied_on_a_failed_sync || self.sync_failed && !all_durable,

@@ -102,6 +102,7 @@ fn a_database_opened_with_too_many_runs_takes_writes() {
         let acknowledged = (0u32..50_000).take_while(|&number| k.put(key(number), VALUE).is_ok()).count() as u32;
         let runs = db.stats().keyspaces[0].runs.len();
         assert!(acknowledged < 50_000, "{style:?}: no stall, {runs} runs");
+        assert!(runs >= 32, "{style:?}: a write that had to wait for a flush alone failed, {runs} runs");
         let image = env.kill();
         let db = Db::open("/db", options(Arc::new(image) as Arc<dyn Env>)).unwrap();
         let k = db.keyspace("k", styled()).unwrap();
