@@ -313,7 +313,10 @@ impl Specimen {
             self.image = self.image.kill();
             self.end = End::Closed;
         }
+        // Before its first step there is no database: this open makes it.
+        self.progress.note_opening(&self.options.explain());
         let db = self.open(&self.image.kill()).map_err(|error| format!("it does not open: {error}"))?;
+        self.progress.note_kept(&db.explain());
         let state = database_state(&db, &NAMES)?;
         self.count = self.progress.find(&state, least)?;
         if self.progress.feed_is_known
@@ -466,6 +469,7 @@ impl Specimen {
 mod tests {
     use super::super::fixed::{fixed, with_changes_kept};
     use super::*;
+    use crate::feed::retention_in;
     use crate::model::{Change, Life, Write};
     use crate::powerloss::put;
     use crate::powerloss::script::{KEYSPACES, NOW_MS};
@@ -481,6 +485,17 @@ mod tests {
         };
         let found: Vec<(bool, bool)> = variants().iter().map(|(options, _)| opened(options)).collect();
         assert!(found.iter().any(|(keeps, _)| *keeps) && found.iter().any(|(_, holds)| *holds), "{found:?}");
+    }
+
+    /// `rot --seed 1796051060 --first-run 7` had one.
+    #[test]
+    fn what_a_power_loss_before_the_first_step_leaves_is_made_by_the_next_open() {
+        let keeps = |(options, _): &(Options, Tables)| retention_in(&options.explain()).is_some();
+        let (options, tables) = variants().into_iter().find(keeps).expect("some do");
+        let (progress, steps, outcome) = (Progress::default(), Vec::new(), Ok(()));
+        let performed = Performed { env: MemEnv::new(), progress, steps, outcome };
+        let specimen = Specimen::of(MemEnv::new(), performed, (&options, tables), End::PowerLost).expect("it is right");
+        assert!(specimen.keeps_changes() && specimen.count == 0);
     }
 
     /// If readers of changes were not asked, or what they are told were not compared with the
