@@ -5,7 +5,7 @@
 
 use esker_server::{Config, Server};
 use redis_protocol::{resp2, resp3};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,7 +65,7 @@ impl<S: Read + Write> Client<S> {
                 return self.input.drain(..length).collect();
             }
             let mut chunk = [0; 65536];
-            let read = self.stream.read(&mut chunk).expect("a reply");
+            let read = self.read(&mut chunk).expect("a reply");
             assert!(read > 0, "the connection ended within {:?}", String::from_utf8_lossy(&self.input));
             self.input.extend_from_slice(&chunk[..read]);
         }
@@ -112,7 +112,18 @@ impl<S: Read + Write> Client<S> {
     /// Whether the server has ended the connection.
     pub fn is_ended(&mut self) -> bool {
         let mut byte = [0];
-        matches!(self.stream.read(&mut byte), Ok(0) | Err(_))
+        matches!(self.read(&mut byte), Ok(0) | Err(_))
+    }
+
+    /// A signal that the process gets meanwhile, as a stop on a machine that is suspended, is no
+    /// answer of the server.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 
