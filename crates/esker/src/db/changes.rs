@@ -456,9 +456,12 @@ impl ChangeReader {
         for _ in 0..ATTEMPTS {
             let (bound, end) = written(inner);
             if self.next > bound {
-                if self.go_on_from < self.next {
-                    // What was passed may be in tables by now.
-                    self.pass_durable(&Listed::read(inner)?);
+                // What was passed may be in tables by now. Other handles than the writer's pass
+                // only what a manifest or the log has.
+                if self.go_on_from < self.next
+                    && let Some(manifest) = &*inner.manifest.lock()
+                {
+                    self.pass_durable(manifest.state().last_sequence);
                 }
                 return Ok(());
             }
@@ -534,14 +537,14 @@ impl ChangeReader {
             // All of the log up to the bound was there before the bound was taken.
             (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound + 1, ready)?,
         }
-        self.pass_durable(listed);
+        self.pass_durable(listed.last_sequence);
         Ok(true)
     }
 
     /// A reader that begins later need not see again what was passed, but for numbers that are in
     /// memory only.
-    fn pass_durable(&mut self, listed: &Listed) {
-        self.go_on_from = self.next.min(listed.last_sequence + 1).max(self.go_on_from);
+    fn pass_durable(&mut self, last: Sequence) {
+        self.go_on_from = self.next.min(last + 1).max(self.go_on_from);
     }
 }
 
