@@ -285,8 +285,6 @@ impl Driver {
             return Ok(Some(held));
         }
         match db.changes(held.position()) {
-            // One that has read nothing yet begins again with all of them.
-            Ok(_) if held.reader.next() == 0 => Ok(None),
             Ok(changes) => {
                 held.resume(changes);
                 Ok(Some(held))
@@ -318,13 +316,17 @@ impl Driver {
         let db = self.opened()?.db.clone();
         let end = self.events();
         let Some(mut held) = self.resume(slot, &db)? else { return Ok(()) };
-        let Driver { world, feeds, .. } = self;
+        let Driver { world, feeds, unlogged, .. } = self;
         let journal = world.model.journal().ok_or("there is no journal")?;
         match held.read(journal, (&mut feeds.known, &mut feeds.counts), end, count)? {
             Ok(is_end) => {
                 if is_end {
                     let least = if held.only_durable { feeds.durable } else { end };
                     held.reader.finish(journal, least)?;
+                    let (position, last) = (held.position(), db.snapshot().sequence());
+                    if !held.only_durable && !*unlogged && position != last + 1 {
+                        return Err(format!("a reader that was told of all up to {last} goes on from {position}"));
+                    }
                 }
                 if held.only_durable {
                     feeds.durable_end = feeds.durable_end.max(held.reader.next());
@@ -473,13 +475,16 @@ impl Driver {
         let Some(oldest) = self.read_all(&db, self.events())? else { return Ok(()) };
         let left = if has_power { env.kill() } else { env.crash(&modes[(seed % 2) as usize], seed) };
         self.feeds.counts.losses += 1;
+        // The death of a process takes nothing that is in the log.
+        let least = if has_power { usize::MAX } else { self.feeds.durable };
         let options = Place::Memory(left).attach(self.options());
         let after = Db::open(self.place.path(), options).map_err(|error| format!("open after a loss: {error}"))?;
         let last = after.snapshot().sequence();
         if last + 1 < self.feeds.durable_end {
             return Err(format!("{} was yielded as durable, and {last} is the last", self.feeds.durable_end - 1));
         }
-        for held in self.feeds.held.iter().flatten().filter(|held| has_power || held.only_durable) {
+        let of_follower = self.feeds.followed.iter().filter_map(|followed| followed.held.as_ref());
+        for held in self.feeds.held.iter().flatten().chain(of_follower).filter(|held| has_power || held.only_durable) {
             let position = held.position();
             if position > held.begun.max(last + 1) {
                 return Err(format!(
@@ -495,7 +500,7 @@ impl Driver {
         };
         let known: Vec<(usize, &ChangeBatch)> = self.feeds.known.from(oldest.event).collect();
         let (Some(first), Some(final_batch)) = (found.first(), found.last()) else {
-            let durable = known.iter().any(|(event, _)| *event < self.feeds.durable);
+            let durable = known.iter().any(|(event, _)| *event < least);
             return if durable && !self.feeds.will_give_up() {
                 Err("after a loss nothing is told".to_string())
             } else {
@@ -509,7 +514,7 @@ impl Driver {
             return Err(format!("after a loss other changes are told, from {first:?} to {final_batch:?}"));
         }
         let rest = &known[begin + found.len()..];
-        match rest.iter().find(|(event, _)| *event < self.feeds.durable) {
+        match rest.iter().find(|(event, _)| *event < least) {
             None => Ok(()),
             Some((event, batch)) => Err(format!("after a loss event {event} is gone, which was durable: {batch:?}")),
         }

@@ -5,8 +5,7 @@ use crate::Checked;
 use crate::feed::{self, FeedReader, LostChanges, retention_in};
 use crate::powerloss::script::NAMES;
 use crate::state::State;
-use esker::env::mem::MemEnv;
-use esker::{ChangeRetention, Changes, Db, Explanation};
+use esker::{Changes, Db, Explanation};
 
 impl Progress {
     /// Notes that an open begins with these options.
@@ -20,12 +19,6 @@ impl Progress {
     pub fn note_kept(&mut self, options: &Explanation) {
         let events = self.all_events();
         self.retained.end_open(retention_in(options), events);
-    }
-
-    /// For how long the next process keeps them: mostly as the last one, and in one image of five
-    /// as the first one did, which kept none in most option sets.
-    pub fn kept_by_next(&self, image: &MemEnv) -> Option<ChangeRetention> {
-        self.kept.filter(|_| !image.mutations().is_multiple_of(5))
     }
 
     /// How many events the journal has.
