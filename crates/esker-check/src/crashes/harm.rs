@@ -8,7 +8,7 @@ use crate::faults::{Course, Failing};
 use crate::powerloss::progress::Progress;
 use crate::powerloss::script::{NAMES, Step};
 use crate::powerloss::session::{Ground, Session, run};
-use crate::powerloss::{Examination, Loss, Totals, aftermath, die_after, some_inside};
+use crate::powerloss::{Examination, Loss, Totals, aftermath, die_after, some_inside, with_operands};
 use crate::random::Random;
 use crate::shrink::{nearby, nearest_first};
 use crate::state::database_state;
@@ -118,11 +118,13 @@ impl<'a> Recovery<'a> {
     fn of(remains: &'a Remains, options: &'a Options, random: &mut Random) -> Checked<Recovery<'a>> {
         let Remains { image, loss, progress } = remains;
         let mut before = progress.clone();
-        let ground = Ground::new(options, image.kill()).keeping(progress.kept);
+        let env = image.kill();
+        let ground = Ground::new(options, env.clone()).keeping(progress.kept);
         let session =
             Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
-        let found = before.find_all(session.db(), &state, loss.least(&before))?;
+        let operands = with_operands(&env, options, before.now, &state)?;
+        let found = before.find_all(session.db(), &operands, loss.least(&before))?;
         drop(session);
         let recovered = before.recovered(&found, state, matches!(loss, Loss::Machine(..)));
         let progress = progress.behind_recovery(recovered);
@@ -431,6 +433,8 @@ pub fn of_one_death(death: Death, random: &mut Random) -> Vec<Harm> {
 mod tests {
     use super::*;
     use crate::feed::ALL_BYTES;
+    use crate::model::{Change, FAILING, Write};
+    use crate::powerloss::script::FRAGILE;
     use crate::powerloss::{option_variants, put};
     use crate::simulated::MEMORY_PATH;
     use crate::state::Durability;
@@ -485,6 +489,30 @@ mod tests {
         recovery.run_on(&env).unwrap();
         let options = options.clone().env(Arc::new(env)).keep_changes(ChangeRetention::AsBefore);
         assert!(Db::open(MEMORY_PATH, options).unwrap().changes(1).is_ok());
+    }
+
+    /// Seen: a merge that was lost was taken for recovered, as the key fails with and without it,
+    /// and the next recovery was to find it.
+    #[test]
+    fn a_merge_that_was_lost_behind_one_that_fails_is_not_taken_for_recovered() {
+        let (_, options) = &option_variants()[0];
+        let merge = |operand: &[u8], durability| {
+            Step::Single(Write::new(FRAGILE, "key", Change::Merge(operand.to_vec())), durability)
+        };
+        let steps = [merge(&[FAILING], Durability::Sync), merge(b"longer", Durability::Async)];
+        let course = Course { steps: &steps, options, threaded: false };
+        let death = |calls| Death { calls, inside: None, mapped: false };
+        // The commits that were attempted, those that are promised, and those that are found.
+        let counts = |calls| {
+            let how = How::Death(death(calls), Found::Lost(Loss::Machine(CrashMode::LoseAll, 0)));
+            let harm = Harm { how, nested: None, seed: 0 };
+            let remains = harm.remains(course).unwrap().unwrap();
+            let recovery = Recovery::of(&remains, options, &mut harm.stream(0)).unwrap();
+            (remains.progress.attempted(), remains.progress.synced, recovery.progress.attempted())
+        };
+        let (env, _) = death(u64::MAX).run(course).unwrap();
+        let all: Vec<_> = (0..=env.mutations()).map(counts).collect();
+        assert!(all.contains(&(2, 1, 1)), "{all:?}");
     }
 
     /// If a cut in the middle of a call were one before it, or none were drawn, this would fail.

@@ -141,6 +141,15 @@ impl Journal {
         self.events.iter().rposition(|event| matches!(event.told, Told::Alter(_))).map_or(0, |index| index + 1)
     }
 
+    /// A keyspace behind the last change of its name or settings among the first so many events;
+    /// none if there is none since its life began.
+    pub fn last_altered(&self, events: usize, keyspace: usize) -> Option<&Face> {
+        let own =
+            self.events[..events].iter().rev().filter_map(|event| Some((&event.told, event.faces.get(&keyspace)?)));
+        let mut last = own.filter(|(told, _)| matches!(told, Told::Alter(_) | Told::Drop));
+        last.next().filter(|(told, _)| **told != Told::Drop).map(|(_, face)| face)
+    }
+
     /// The keyspace with these settings.
     pub fn face(&self, keyspace: usize, (operator, ttl): (Operator, Ttl), order: Order) -> Face {
         let (name, life) = self.present[keyspace].clone();

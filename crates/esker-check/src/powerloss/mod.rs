@@ -475,7 +475,7 @@ fn mended_copy(env: &MemEnv, options: &Options, now: u64) -> Checked<Db> {
 
 /// What was found, with the operands that cannot be combined: keys that only fail do not tell which
 /// commits are there otherwise.
-fn with_operands(env: &MemEnv, options: &Options, now: u64, found: &State) -> Checked<State> {
+pub(crate) fn with_operands(env: &MemEnv, options: &Options, now: u64, found: &State) -> Checked<State> {
     if !found.values().any(|held| held.fails) {
         return Ok(found.clone());
     }

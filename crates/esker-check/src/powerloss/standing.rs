@@ -22,6 +22,14 @@ pub struct Setting {
     pub style: CompactionStyle,
 }
 
+impl Setting {
+    /// Whether a database with these cannot be told from one with this operator and expiry.
+    pub fn looks_like(&self, operator: Operator, ttl: Ttl) -> bool {
+        let name = |operator| supply(operator).map(|operator| operator.name().to_owned());
+        name(self.operator) == name(operator) && lives(self.ttl) == lives(ttl)
+    }
+}
+
 /// The options of a keyspace of scripts.
 pub fn options_of(keyspace: usize, Setting { operator, ttl, style, .. }: Setting) -> KeyspaceOptions {
     let options = in_order(keyspace_options(operator, ttl), order_of(NAMES[keyspace])).compaction_style(style);

@@ -3,7 +3,9 @@
 use super::{Progress, Recovered};
 use crate::Checked;
 use crate::feed::{self, FeedReader, LostChanges, retention_in};
+use crate::model::Journal;
 use crate::powerloss::script::NAMES;
+use crate::powerloss::standing::{Found, Setting, name_of};
 use crate::state::State;
 use esker::{Changes, Db, Explanation};
 
@@ -44,7 +46,9 @@ impl Progress {
         let is_exact = !self.holds_unlogged();
         let mut last = String::new();
         for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.agrees(count, state)) {
-            for events in self.events(count).rev().filter(|&events| events >= self.altered) {
+            let events = self.events(count).rev().filter(|&events| events >= self.altered);
+            // Of changes that are given up nobody is told: the settings say what happened.
+            for events in events.filter(|&events| has_led_to(journal, events, &found)) {
                 match told.check(journal, events) {
                     Ok(_) => {
                         return Ok(Recovered {
@@ -101,17 +105,28 @@ impl Progress {
     }
 }
 
+/// Whether these names and settings are those that so many events have led to, as far as they have
+/// changed any.
+fn has_led_to(journal: &Journal, events: usize, found: &Found) -> bool {
+    let is_so = |(keyspace, found): (usize, &Option<Setting>)| {
+        let (Some(face), Some(found)) = (journal.last_altered(events, keyspace), found) else { return true };
+        *face.name == name_of(keyspace, found.is_renamed) && found.looks_like(face.operator, face.ttl)
+    };
+    found.iter().enumerate().all(is_so)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::feed::RETENTIONS;
     use crate::model::{Change, Write};
     use crate::powerloss::script::Step;
-    use crate::powerloss::session::{Ground, run};
+    use crate::powerloss::session::{Ground, Session, run};
+    use crate::powerloss::standing::first_setting;
     use crate::powerloss::{option_variants, put};
     use crate::state::Durability;
-    use esker::ChangeRetention;
     use esker::env::mem::MemEnv;
+    use esker::{ChangeRetention, Error};
 
     /// If an open that keeps changes were not noted, or what was before it were to be told, this
     /// would fail.
@@ -131,6 +146,29 @@ mod tests {
                     .unwrap_or_else(|error| panic!("{first}, then {second}: {error}"));
             }
         }
+    }
+
+    /// If a change that was tried were taken for one that has happened wherever nobody is told of
+    /// either, or one that has happened were not, this would fail.
+    #[test]
+    fn settings_tell_whether_a_change_of_which_nobody_is_told_has_happened() {
+        let (_, options) = option_variants().swap_remove(0);
+        let mut progress = Progress::default();
+        let ground = Ground::new(&options, MemEnv::new());
+        let keep = Step::Keep(Some(ChangeRetention::Bytes(0)));
+        let steps = [keep.clone(), Step::Single(put("key", "1"), Durability::Sync), Step::Flush, keep];
+        run(&steps, &ground, &mut progress, &mut |_| {}).unwrap();
+        let ground = ground.keeping(Some(ChangeRetention::Bytes(0)));
+        let session = Session::open(&ground, &mut progress).unwrap();
+        assert!(matches!(session.db().changes(1), Err(Error::Gone { .. })), "nobody is told of anything");
+        let state = progress.newest().clone();
+        let before = progress.all_events();
+        let next = Setting { is_renamed: true, ..first_setting(0) };
+        progress.attempt_alteration(0, next);
+        let events = |progress: &Progress| progress.find_all(session.db(), &state, 1).unwrap().events;
+        assert_eq!((events(&progress), progress.all_events()), (before, before + 1));
+        session.db().existing_keyspace(NAMES[0]).unwrap().rename(&name_of(0, true)).unwrap();
+        assert_eq!(events(&progress), before + 1);
     }
 
     /// If the clock were not followed, or one that went back made everything old enough, this would
