@@ -9,6 +9,10 @@
 //!    settings.
 //! 3. The log is read on, up to the bound.
 //!
+//! Another process may have written what it has yet to sync. Of its manifest, a reader of what is
+//! durable relies on records with another one behind, and on the first one once the manifest before
+//! is gone (`version/manifest.rs`); and on what precedes a record of the log.
+//!
 //! A reader holds nothing: the writer does not wait for it, and gives up what is old enough. A
 //! reader that is overtaken finds the manifest changed first (`background/forget_changes.rs`).
 
@@ -25,7 +29,7 @@ use crate::db::lifecycle::recovery::decode;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
 use crate::version::edit::{ManifestState, Settings, UnloggedChange};
-use crate::version::manifest::read_current;
+use crate::version::manifest::{InForce, is_switched, read_current};
 use crate::wal::format::record_bytes;
 use crate::wal::reader::Record;
 use crate::wal::segment::Position;
@@ -260,8 +264,10 @@ struct Listed {
     unlogged: BTreeMap<Sequence, UnloggedChange>,
     keyspaces: BTreeMap<u64, Listing>,
     durable: Position,
-    /// No write up to this one has a number that is given again.
+    /// No write up to this one has a number that is given again, as far as the manifest is durable.
     last_sequence: Sequence,
+    /// Of another process: the number of its manifest, and what that vouches for.
+    followed: Option<(u64, Option<Sequence>)>,
 }
 
 /// A keyspace that exists, or was dropped.
@@ -333,7 +339,8 @@ impl Listed {
         let read = || read_current(&*inner.options.env, &inner.directory);
         let current = read().or_else(|_| read())?;
         let missing = || Error::NotFound { what: format!("a database in {}", inner.directory.display()) };
-        Listed::of(inner, &current.ok_or_else(missing)?.state)
+        let InForce { number, state, vouched, .. } = current.ok_or_else(missing)?;
+        Ok(Listed { followed: Some((number, vouched)), ..Listed::of(inner, &state)? })
     }
 
     fn of(inner: &Inner, state: &ManifestState) -> Result<Listed> {
@@ -352,7 +359,20 @@ impl Listed {
             keyspaces: list(state),
             durable: synced.max(state.log_synced.into()),
             last_sequence: state.last_sequence,
+            followed: None,
         })
+    }
+
+    /// The write up to which what is listed is on the device; `None` if that is known of nothing.
+    fn on_device(&self, inner: &Inner) -> Result<Option<Sequence>> {
+        match self.followed {
+            None => Ok(Some(Sequence::MAX)),
+            Some((_, Some(vouched))) => Ok(Some(vouched)),
+            Some((number, None)) => {
+                let is_switched = is_switched(&*inner.options.env, &inner.directory, number)?;
+                Ok(is_switched.then_some(self.last_sequence))
+            }
+        }
     }
 
     /// The oldest segment in which the changes from there on are: before one that a recovery began
@@ -469,8 +489,12 @@ impl ChangeReader {
             if self.next < listed.changes_from {
                 return Err(Error::Gone { oldest: listed.changes_from });
             }
+            // Otherwise nothing is durable that the manifest calls so, in the log neither: a power
+            // loss may take an open that has put what a failed sync had lost into tables.
+            let most = if self.only_durable { listed.on_device(inner)? } else { Some(Sequence::MAX) };
+            let Some(most) = most else { return Ok(()) };
             let was_there = self.tail.is_some();
-            match self.read_up_to(inner, (bound, end), &listed) {
+            match self.read_up_to(inner, (bound, end), most, &listed) {
                 Ok(true) => return Ok(()),
                 // The segment was released, or the writer has begun anew.
                 Ok(false) => self.tail = None,
@@ -491,8 +515,15 @@ impl ChangeReader {
     }
 
     /// Reads changes up to `bound`, which the log has before `end`, or as many as are read ahead.
+    /// `most`: what is listed behind that, and behind all records that were read, is left unread.
     /// False if the log does not go on where it was read.
-    fn read_up_to(&mut self, inner: &Inner, (bound, end): (Sequence, Position), listed: &Listed) -> Result<bool> {
+    fn read_up_to(
+        &mut self,
+        inner: &Inner,
+        (bound, end): (Sequence, Position),
+        most: Sequence,
+        listed: &Listed,
+    ) -> Result<bool> {
         let ChangeReader { next, only_durable, ready, maker, tail, values, .. } = self;
         if tail.is_none() {
             *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next), listed.log_floor)?;
@@ -535,9 +566,9 @@ impl ChangeReader {
             // What the manifest lists before it is durable.
             (_, Some(Stop::Volatile(first))) => pass_unlogged(listed, next, first, ready)?,
             // All of the log up to the bound was there before the bound was taken.
-            (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound + 1, ready)?,
+            (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound.min(most) + 1, ready)?,
         }
-        self.pass_durable(listed.last_sequence);
+        self.pass_durable(listed.last_sequence.min(most));
         Ok(true)
     }
 

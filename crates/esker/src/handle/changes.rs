@@ -81,7 +81,9 @@ impl Changes {
     /// Yields only what a power failure cannot take back: batches that were synced, by their own
     /// write or a later one, a flush or [`Db::sync`]. Without it, what was yielded may be lost with
     /// the power, and its numbers are then given to other writes, which a reader that begins behind
-    /// them does not see. On a follower, what the writer's last flush has noted counts as synced.
+    /// them does not see. On a follower, what the writer's last flush has noted counts as synced;
+    /// a load, a drop or other settings of a keyspace do once the writer has gone on behind the
+    /// sync of its manifest.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

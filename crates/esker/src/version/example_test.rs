@@ -81,5 +81,5 @@ fn the_examples_are_read_back() {
     let mut expected = first_state();
     flush().iter().chain(&closed()).for_each(|change| expected.apply(change).expect("possible"));
     let found = read_current(&env, Path::new(DIRECTORY)).expect("the examples are intact");
-    assert_eq!(found, Some(InForce { number: 7, state: expected, is_torn: false }));
+    assert_eq!(found, Some(InForce { number: 7, state: expected, is_torn: false, vouched: Some(300) }));
 }

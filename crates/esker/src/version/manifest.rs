@@ -21,6 +21,7 @@ use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
 use crate::base::comparator::BYTEWISE;
+use crate::base::key::Sequence;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -211,13 +212,17 @@ pub(super) fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// The manifest that `CURRENT` names, as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InForce {
     pub number: u64,
     pub state: ManifestState,
     /// It does not end with an intact record: an edit may be missing from the state that had been
     /// made.
     pub is_torn: bool,
+    /// The last write by the records in front of the last one, which was appended once they were on
+    /// the device. `None` if the last one is the first: then the switch to this manifest need not
+    /// be there either ([`is_switched`]).
+    pub vouched: Option<Sequence>,
 }
 
 /// The current manifest; `None` if there is no `CURRENT`.
@@ -250,6 +255,14 @@ pub fn stamp(env: &dyn Env, directory: &Path) -> Result<Option<(u64, u64)>> {
     Ok(Some((number, env.open(&path)?.len())))
 }
 
+/// Whether the switch to the manifest of that number, which `CURRENT` names or has named since, is
+/// on the device: the manifests before it are removed only then. Where one cannot be removed, the
+/// next edit vouches for the switch.
+pub fn is_switched(env: &dyn Env, directory: &Path, number: u64) -> Result<bool> {
+    let is_before = |name: &String| manifest_number(name).is_some_and(|other| other < number);
+    Ok(!env.list(directory)?.iter().any(is_before))
+}
+
 /// The number of the manifest that `CURRENT` names; `None` if it is damaged. It exists.
 pub fn current_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let line = String::from_utf8(read_file(env, &directory.join(CURRENT))?).unwrap_or_default();
@@ -267,8 +280,9 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     check_header(path, number, bytes)?;
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
-    let mut ends_with_edit = false;
+    let (mut ends_with_edit, mut vouched) = (false, None);
     while let Some(payload) = record_at(number, bytes, offset) {
+        vouched = (offset > HEADER_BYTES).then_some(state.last_sequence);
         ends_with_edit = offset > HEADER_BYTES && !is_voucher(payload);
         offset = apply_record(path, offset, payload, &mut state)?;
     }
@@ -284,7 +298,7 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     // A record that ends the manifest is the last one: an intact one behind it means that it is
     // damaged, not cut short.
     match RecordSearch::of(number, bytes).next_from(offset) {
-        Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),
+        Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len(), vouched }),
         Found::At(_) | Found::TooMuch => Err(Error::corruption(path, offset as u64, "a record does not verify")),
     }
 }

@@ -77,6 +77,19 @@ fn what_was_synced_and_does_not_verify_is_damage() {
     assert!(matches!(read, Ok((200, true))), "{read:?}");
 }
 
+/// What lies behind an edit was appended once that was on the device, and nothing lies behind the
+/// last one.
+#[test]
+fn a_record_vouches_for_those_before_it() {
+    let (env, path, ends) = two_edits();
+    let bytes = env.file_bytes(&path).expect("it was made");
+    let vouched = ends.iter().map(|&end| {
+        env.set_file_bytes(&path, bytes[..end].to_vec());
+        read_current(&env, Path::new("db")).expect("intact").expect("CURRENT is there").vouched
+    });
+    assert_eq!(vouched.collect::<Vec<_>>(), [None, Some(0), Some(100), Some(100), Some(200)]);
+}
+
 /// What a repair takes to be missing: nothing where only vouchers are, of which the last may be cut
 /// short.
 #[test]

@@ -1,11 +1,13 @@
 //! Readers of changes that stand in the log while reads fail, or while another process recovers.
 
+use crate::calling_env::Telling;
 use crate::changes::keeping;
 use crate::common::{DIRECTORY, keyspace};
+use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
-use esker::{ChangeOperation, Changes, Db, Error, Follower, WriteOptions};
-use std::sync::Arc;
+use esker::{ChangeOperation, Changes, Db, Error, Follower, Keyspace, WriteOptions};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The large value, of which there is one, is lost with the power; the name of its file is not.
@@ -156,6 +158,89 @@ fn what_the_manifest_lists_is_durable_before_the_write_behind_it() {
     assert!(
         matches!(&changes.next().unwrap().unwrap().changes[0].operation, ChangeOperation::Put { key, .. } if key == "b")
     );
+}
+
+/// A follower with a reader of durable changes that looks before calls of the writer's environment.
+struct Looking {
+    env: MemEnv,
+    follower: Follower,
+    changes: Changes,
+    told: usize,
+    /// Before which call, from where the reader would go on, and what a power loss would leave.
+    left: Vec<(&'static str, u64, MemEnv)>,
+}
+
+impl Looking {
+    fn new(env: &MemEnv) -> Looking {
+        let follower = Db::open_follower(DIRECTORY, keeping(env)).unwrap();
+        let changes = follower.db().changes(0).unwrap().only_durable();
+        Looking { env: env.clone(), follower, changes, told: 0, left: Vec::new() }
+    }
+
+    fn look(&mut self, before: &'static str) {
+        self.follower.catch_up().unwrap();
+        while self.changes.wait(Duration::ZERO).unwrap() {
+            self.told += self.changes.by_ref().map(Result::unwrap).count();
+        }
+        self.left.push((before, self.changes.position(), self.env.crash(&CrashMode::LoseAll, 0)));
+    }
+
+    /// Where the reader would miss a write behind the power loss.
+    fn misses(&self) -> Vec<String> {
+        let missed = |(before, position, left): &(&str, u64, MemEnv)| {
+            let last = Db::open(DIRECTORY, keeping(left)).unwrap().snapshot().sequence();
+            (*position > last + 1).then(|| format!("before {before}: from {position} on, and {last} is the last"))
+        };
+        self.left.iter().filter_map(missed).collect()
+    }
+}
+
+/// Between these calls there may be something new to see, which is not synced.
+const LOOKED_BEFORE: [&str; 6] =
+    ["WriteFile::append", "WriteFile::sync", "WriteFile::flush", "Env::rename", "Env::sync_dir", "Env::remove"];
+
+type Write = fn(&Db, &Keyspace);
+
+/// What only the manifest has, and how many changes that is.
+const LISTED: [(&str, usize, Write); 4] = [
+    ("a load", 1, |_, k| assert!(k.ingest([("b", "1")]).is_ok())),
+    ("another name", 1, |_, k| k.rename("named").unwrap()),
+    ("a drop", 1, |db, _| db.drop_keyspace("old").unwrap()),
+    ("a write without log", 0, |db, k| {
+        k.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+        db.flush().unwrap();
+    }),
+];
+
+/// Seen: a follower told of a load, a drop or another name as durable that was written to the
+/// manifest and not synced, or before `CURRENT` was durable. Cost: behind a power loss, a write got
+/// the number, and the reader missed it.
+#[test]
+fn a_follower_yields_as_durable_only_what_a_power_loss_leaves() {
+    for (what, changes, write) in LISTED {
+        let env = MemEnv::new();
+        let looking = Arc::new(Mutex::new(None::<Looking>));
+        let (looks, called): (_, Arc<dyn Env>) = (Arc::clone(&looking), Arc::new(env.clone()));
+        let told = move |call: &'static str| {
+            if LOOKED_BEFORE.contains(&call)
+                && let Some(looking) = &mut *looks.lock().unwrap()
+            {
+                looking.look(call);
+            }
+        };
+        let db = Db::open(DIRECTORY, keeping(&env).env(Arc::new(Telling { told: Arc::new(told), called }))).unwrap();
+        let k = keyspace(&db, "k");
+        keyspace(&db, "old");
+        k.put("a", "1").unwrap();
+        *looking.lock().unwrap() = Some(Looking::new(&env));
+        write(&db, &k);
+        let mut looked = looking.lock().unwrap().take().unwrap();
+        looked.look("nothing more");
+        assert_eq!(looked.misses(), Vec::<String>::new(), "{what}");
+        // Nothing is withheld, and the reader was woken.
+        assert_eq!((looked.told, looked.changes.position()), (1 + changes, db.snapshot().sequence() + 1), "{what}");
+        assert!(looked.left.len() > 4, "{what}: {} calls", looked.left.len());
+    }
 }
 
 /// Trap: a record whose large value was lost is no part of the log, and has a higher number than

@@ -153,7 +153,8 @@ pub fn remove_orphan_blobs(
     Ok(kept)
 }
 
-/// Removes manifest `number`, which `CURRENT` does not name any more.
+/// Removes manifest `number`, which `CURRENT` does not name, nor will after a power loss: to other
+/// processes that vouches for the switch to another one (`is_switched`).
 pub fn remove_manifest(inner: &Inner, number: u64) {
     let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
 }

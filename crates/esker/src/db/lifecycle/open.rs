@@ -96,10 +96,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
-    let InForce { number: old_manifest, mut state, is_torn } = found.unwrap_or_else(|| InForce {
-        number: 0,
+    let InForce { number: old_manifest, mut state, is_torn, .. } = found.unwrap_or_else(|| InForce {
         state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
-        is_torn: false,
+        ..InForce::default()
     });
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);

@@ -17,6 +17,8 @@ pub struct Following {
     pub(super) stamp: Option<(u64, u64)>,
     /// Its number. Other settings come with another number.
     pub(super) manifest: u64,
+    /// The number of the last one of which it is known that the switch to it is on the device.
+    pub(super) switched: u64,
     /// What is installed.
     pub(super) state: ManifestState,
     pub(super) tail: LogTail,

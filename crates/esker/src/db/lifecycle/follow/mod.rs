@@ -45,7 +45,7 @@ use crate::db::state::memory;
 use crate::db::state::read_state::ReadState;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::version::manifest::{InForce, read_current, stamp};
+use crate::version::manifest::{InForce, is_switched, read_current, stamp};
 use crate::wal::segment::Position;
 use crate::wal::tail::End;
 use std::path::Path;
@@ -65,7 +65,8 @@ pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
     let floor = Position { segment: state.log_floor, offset: 0 };
     let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
     let begins = inner.all_keyspaces().into_iter().map(begins).collect();
-    Ok((inner, Following { stamp, manifest, state, tail, begins, replaced: Vec::new(), retired: Vec::new() }))
+    let (replaced, retired) = (Vec::new(), Vec::new());
+    Ok((inner, Following { stamp, manifest, switched: 0, state, tail, begins, replaced, retired }))
 }
 
 /// Reads what the writer has written since. On an error the follower has what it had before, or
@@ -132,6 +133,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         // Otherwise the log may have writes that came behind a load, which only the manifest has.
         if current.is_some() && look() == current {
             release_one(inner, following);
+            note_switched(inner, following);
             return Ok(FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress });
         }
     }
@@ -141,6 +143,17 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
 fn release_one(inner: &Inner, following: &mut Following) {
     if following.retired.pop().is_some() && following.retired.is_empty() {
         memory::rebalance(inner);
+    }
+}
+
+/// Wakes those who wait for what is durable once the switch to the manifest is: none of its bytes
+/// changes with that.
+fn note_switched(inner: &Inner, following: &mut Following) {
+    let Following { manifest, switched, state, .. } = following;
+    let is_unknown = *switched != *manifest && state.changes_from > 0;
+    if is_unknown && is_switched(&*inner.options.env, &inner.directory, *manifest).unwrap_or(false) {
+        *switched = *manifest;
+        inner.watchers.note_sync();
     }
 }
 
