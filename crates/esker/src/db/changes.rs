@@ -219,6 +219,8 @@ pub struct ChangeReader {
     /// change has, and that a crash may give to other writes.
     go_on_from: Sequence,
     only_durable: bool,
+    /// The number of the last manifest of another process that is known to be in force for good.
+    switched: u64,
     ready: VecDeque<ChangeBatch>,
     maker: SegmentMaker,
     /// None before the first read, and where the segment is gone in which it was.
@@ -364,13 +366,16 @@ impl Listed {
     }
 
     /// The write up to which what is listed is on the device; `None` if that is known of nothing.
-    fn on_device(&self, inner: &Inner) -> Result<Option<Sequence>> {
+    /// `switched`: see [`ChangeReader::switched`].
+    fn on_device(&self, inner: &Inner, switched: &mut u64) -> Result<Option<Sequence>> {
         match self.followed {
             None => Ok(Some(Sequence::MAX)),
             Some((_, Some(vouched))) => Ok(Some(vouched)),
             Some((number, None)) => {
-                let is_switched = is_switched(&*inner.options.env, &inner.directory, number)?;
-                Ok(is_switched.then_some(self.last_sequence))
+                if *switched != number && is_switched(&*inner.options.env, &inner.directory, number)? {
+                    *switched = number;
+                }
+                Ok((*switched == number).then_some(self.last_sequence))
             }
         }
     }
@@ -440,13 +445,23 @@ impl ChangeReader {
         let maker = segments_to_read(&inner.directory, &inner.options);
         let store = blob_store(&inner.directory, &inner.options);
         let values = BlobStoreOfChanges { store, opened: VecDeque::new() };
-        let (only_durable, ready) = (false, VecDeque::new());
-        Ok(ChangeReader { next, go_on_from: next, only_durable, ready, maker, tail: None, values })
+        let mut switched = 0;
+        // Where another process has just begun to keep changes, a power loss may take that back,
+        // and writes before.
+        let is_unsure = from == 0 && listed.on_device(inner, &mut switched)?.is_none();
+        let go_on_from = if is_unsure { 0 } else { next };
+        let (only_durable, ready, tail) = (false, VecDeque::new(), None);
+        Ok(ChangeReader { next, go_on_from, only_durable, switched, ready, maker, tail, values })
     }
 
     /// Yields only what a power failure cannot take back.
     pub fn only_durable(&mut self) {
-        self.only_durable = true;
+        // What was read ahead need not be durable: it is read again.
+        if let Some(first) = self.ready.front().and_then(|batch| batch.changes.first()) {
+            self.next = first.sequence;
+        }
+        self.ready.clear();
+        (self.tail, self.only_durable) = (None, true);
     }
 
     /// Whether it does.
@@ -476,23 +491,17 @@ impl ChangeReader {
         for _ in 0..ATTEMPTS {
             let (bound, end) = written(inner);
             if self.next > bound {
-                // What was passed may be in tables by now. Other handles than the writer's pass
-                // only what a manifest or the log has.
-                if self.go_on_from < self.next
-                    && let Some(manifest) = &*inner.manifest.lock()
-                {
-                    self.pass_durable(manifest.state().last_sequence);
-                }
-                return Ok(());
+                return if self.go_on_from < self.next { self.settle(inner) } else { Ok(()) };
             }
             let listed = Listed::read(inner)?;
+            // Otherwise nothing is durable that the manifest calls so, in the log neither: a power
+            // loss may take an open that has put what a failed sync had lost into tables.
+            let most =
+                if self.only_durable { listed.on_device(inner, &mut self.switched)? } else { Some(Sequence::MAX) };
+            let Some(most) = most else { return Ok(()) };
             if self.next < listed.changes_from {
                 return Err(Error::Gone { oldest: listed.changes_from });
             }
-            // Otherwise nothing is durable that the manifest calls so, in the log neither: a power
-            // loss may take an open that has put what a failed sync had lost into tables.
-            let most = if self.only_durable { listed.on_device(inner)? } else { Some(Sequence::MAX) };
-            let Some(most) = most else { return Ok(()) };
             let was_there = self.tail.is_some();
             match self.read_up_to(inner, (bound, end), most, &listed) {
                 Ok(true) => return Ok(()),
@@ -570,6 +579,24 @@ impl ChangeReader {
         }
         self.pass_durable(listed.last_sequence.min(most));
         Ok(true)
+    }
+
+    /// There is nothing to read, but what was passed may be in tables by now, and what was unknown
+    /// at the beginning be known. Other handles than the writer's pass only what a manifest or the
+    /// log has.
+    fn settle(&mut self, inner: &Inner) -> Result<()> {
+        let last = inner.manifest.lock().as_ref().map(|manifest| manifest.state().last_sequence);
+        let last = match last {
+            Some(last) => Some(last),
+            None => {
+                let listed = Listed::read(inner)?;
+                listed.on_device(inner, &mut self.switched)?.map(|most| listed.last_sequence.min(most))
+            }
+        };
+        if let Some(last) = last {
+            self.pass_durable(last);
+        }
+        Ok(())
     }
 
     /// A reader that begins later need not see again what was passed, but for numbers that are in

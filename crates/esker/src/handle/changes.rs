@@ -81,9 +81,10 @@ impl Changes {
     /// Yields only what a power failure cannot take back: batches that were synced, by their own
     /// write or a later one, a flush or [`Db::sync`]. Without it, what was yielded may be lost with
     /// the power, and its numbers are then given to other writes, which a reader that begins behind
-    /// them does not see. On a follower, what the writer's last flush has noted counts as synced;
-    /// a load, a drop or other settings of a keyspace do once the writer has gone on behind the
-    /// sync of its manifest.
+    /// them does not see. On a follower, and on a handle opened read-only, what the writer's last
+    /// flush has noted counts as synced; a load, a drop or other settings of a keyspace do once the
+    /// writer has gone on behind the sync of its manifest. Where the writer has made another
+    /// manifest, nothing counts before it has removed the one before.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

@@ -2,7 +2,7 @@
 
 use crate::calling_env::Telling;
 use crate::changes::keeping;
-use crate::common::{DIRECTORY, keyspace};
+use crate::common::{DIRECTORY, keyspace, simulated};
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
@@ -241,6 +241,75 @@ fn a_follower_yields_as_durable_only_what_a_power_loss_leaves() {
         assert_eq!((looked.told, looked.changes.position()), (1 + changes, db.snapshot().sequence() + 1), "{what}");
         assert!(looked.left.len() > 4, "{what}: {} calls", looked.left.len());
     }
+}
+
+/// Trap: an open that begins to keep changes has replayed writes that a failed sync had lost, and a
+/// follower takes the number behind them for the place to go on from before `CURRENT` is durable.
+#[test]
+fn a_follower_begins_where_a_power_loss_leaves_the_changes() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+    keyspace(&db, "k").put("a", "1").unwrap();
+    env.fail_sync(0, SyncFailure::DropPending);
+    assert!(db.sync().is_err());
+    drop(db);
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let (left, beside, called): (_, _, Arc<dyn Env>) = (Arc::clone(&begun), env.clone(), Arc::new(env.clone()));
+    let told = move |call: &'static str| {
+        if LOOKED_BEFORE.contains(&call)
+            && let Ok(follower) = Db::open_follower(DIRECTORY, keeping(&beside))
+            && let Ok(changes) = follower.db().changes(0)
+        {
+            let position = changes.only_durable().position();
+            left.lock().unwrap().push((call, position, beside.crash(&CrashMode::LoseAll, 0)));
+        }
+    };
+    let db = Db::open(DIRECTORY, keeping(&env).env(Arc::new(Telling { told: Arc::new(told), called }))).unwrap();
+    let begun = std::mem::take(&mut *begun.lock().unwrap());
+    assert!(begun.iter().any(|(call, ..)| *call == "Env::sync_dir"), "CURRENT was visible before it was durable");
+    for (call, position, left) in begun {
+        let last = Db::open(DIRECTORY, keeping(&left)).unwrap().snapshot().sequence();
+        assert!(position <= last + 1, "before {call}: from {position} on, and {last} is the last");
+    }
+    // And then it is known, though there is no change yet.
+    let follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    let mut changes = follower.db().changes(0).unwrap().only_durable();
+    assert!(changes.next().is_none());
+    assert_eq!(changes.position(), db.snapshot().sequence() + 1);
+}
+
+/// Trap: a manifest that cannot be removed stays until the next open, and all that time the switch
+/// to each later one counts as not durable.
+#[test]
+fn a_manifest_that_stays_withholds_what_is_durable_from_no_follower_for_ever() {
+    let env = MemEnv::new();
+    let faulty = FaultEnv::new(Arc::new(env.clone()));
+    let db = Db::open(DIRECTORY, keeping(&env).env(Arc::new(faulty.clone()))).unwrap();
+    let k = keyspace(&db, "k");
+    let follower = Db::open_follower(DIRECTORY, keeping(&env)).unwrap();
+    let mut changes = follower.db().changes(0).unwrap().only_durable();
+    faulty.add(Rule::new(Class::Remove, 0, Action::Fail(std::io::ErrorKind::Other)).on_names_with("MANIFEST"));
+    k.rename("other").unwrap();
+    assert_eq!(faulty.fired(), 1);
+    k.rename("another").unwrap();
+    follower.catch_up().unwrap();
+    assert_eq!(changes.by_ref().map(Result::unwrap).count(), 2);
+}
+
+/// Trap: what was read ahead before is yielded as durable.
+#[test]
+fn a_reader_that_becomes_one_of_what_is_durable_forgets_what_it_has_read_ahead() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    k.put("b", "2").unwrap();
+    let mut changes = db.changes(0).unwrap();
+    assert!(changes.next().is_some());
+    let mut changes = changes.only_durable();
+    assert!(changes.next().is_none());
+    db.sync().unwrap();
+    assert_eq!((changes.by_ref().count(), changes.next().is_none()), (1, true));
 }
 
 /// Trap: a record whose large value was lost is no part of the log, and has a higher number than

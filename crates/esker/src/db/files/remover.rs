@@ -154,9 +154,15 @@ pub fn remove_orphan_blobs(
 }
 
 /// Removes manifest `number`, which `CURRENT` does not name, nor will after a power loss: to other
-/// processes that vouches for the switch to another one (`is_switched`).
+/// processes that vouches for the switch to another one (`is_switched`). One that cannot be removed
+/// goes with a later one: while it is there, they rely on no manifest behind it.
 pub fn remove_manifest(inner: &Inner, number: u64) {
-    let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
+    let mut left = inner.manifests_left.lock();
+    left.push(number);
+    left.retain(|&number| {
+        let removed = inner.options.env.remove(&inner.directory.join(manifest(number)));
+        removed.is_err_and(|error| !error.is_missing_file())
+    });
 }
 
 /// Releases the log segments before `floor`, which a durable manifest names; where changes are

@@ -380,6 +380,7 @@ fn assemble(
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
         writer: Mutex::new(Writer::new(log, last_sequence)),
         manifest: Mutex::new(manifest),
+        manifests_left: Mutex::default(),
         signals: Mutex::new(Signals::default()),
         work_arrived: Condvar::new(),
         work_done: Condvar::new(),
@@ -415,10 +416,9 @@ fn assemble(
         let Recovering { record, version, memtable, writer, immutable, operator, order, .. } = recovered;
         let ttl = record.ttl;
         let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
-        let style = record.style;
         let keyspace =
             Arc::new(KeyspaceInner::new(id, record.name, order, record.operator, ttl, operator.clone(), read_state));
-        keyspace.compaction.set_style(style);
+        keyspace.compaction.set_style(record.style);
         // What jobs of earlier processes took from under replayed operands is not known.
         keyspace.compaction.note_lost_bases(last_sequence);
         keyspaces::add(&inner, &keyspace, writer, operator);

@@ -400,6 +400,9 @@ pub struct Inner {
     pub jobs: CountedLock,
     pub writer: Mutex<Writer>,
     pub manifest: Mutex<Option<Manifest>>,
+    /// The numbers of those that are not in force and could not be removed. Taken behind
+    /// `manifest`.
+    pub manifests_left: Mutex<Vec<u64>>,
     pub signals: Mutex<Signals>,
     /// Signalled when there is work.
     pub work_arrived: Condvar,
