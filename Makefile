@@ -48,7 +48,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/scoreboard-bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: suite beside without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets last-miri without-c-compiler
+.PHONY: suite beside without-assertions install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults python node go server redis-suite cloud package static container clusters book first-steps fuzz interleavings miri tsan deny last-command last-first-steps last-interleavings last-dependencies last-oldest-rust last-public-interfaces last-packages last-without-assertions last-fuzz-targets last-miri last-tsan without-c-compiler
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -163,7 +163,7 @@ suite:
 
 # What the tests leave of the processors, where they wait for one another, for disks and for time, goes to steps that build in
 # directories of their own and wait for nothing. They give way: campaigns that end by the clock do as much as they would alone.
-BESIDE := last-interleavings last-oldest-rust last-public-interfaces last-fuzz-targets last-miri
+BESIDE := last-interleavings last-oldest-rust last-public-interfaces last-fuzz-targets last-miri last-tsan
 beside:
 	@nice -n 19 $(MAKE) --no-print-directory --keep-going --output-sync=target $(BESIDE) >$(OUT)/beside.txt 2>&1
 
@@ -181,9 +181,11 @@ last-dependencies:
 	$(call step,dependencies,$(MAKE) --no-print-directory without-c-compiler deny)
 last-first-steps:
 	$(call step,the first steps of the book,scripts/first-steps --quick)
-last-miri: export NIGHTLY := $(NIGHTLY)
+last-miri last-tsan: export NIGHTLY := $(NIGHTLY)
 last-miri:
-	$(call step,some tests under Miri,scripts/miri --optional $(MIRI_TESTS_OF_SECONDS))
+	$(call step,some tests under Miri,scripts/nightly-tests miri --optional $(MIRI_TESTS_OF_SECONDS))
+last-tsan:
+	$(call step,some tests under ThreadSanitizer,scripts/nightly-tests tsan --optional $(TSAN_TESTS_OF_SECONDS))
 last-oldest-rust:
 	$(call step,oldest Rust,scripts/oldest-rust --strict)
 last-public-interfaces:
@@ -231,18 +233,16 @@ MIRI_TESTS_OF_SECONDS := base::memory:: base::counter:: base::slice:: db::state:
     memtable::tests::counters_fold memtable::tests::superseded_entries
 miri: export NIGHTLY := $(NIGHTLY)
 miri:
-	scripts/miri $(MIRI_TESTS)
+	scripts/nightly-tests miri $(MIRI_TESTS)
 
-# All of it, and the standard library, is compiled for it. Its shadow of all memory costs page faults, which one test counts.
 TSAN_TESTS ?= memtable:: cache:: base:: wal:: db::
-TSAN_TARGET ?= $(shell rustc $(NIGHTLY) --version --verbose | sed -n 's/^host: //p')
-tsan: export RUSTFLAGS := $(RUSTFLAGS) -Zsanitizer=thread
-tsan: export TSAN_OPTIONS ?= halt_on_error=1
+TSAN_TESTS_OF_SECONDS := memtable::tests:: cache::tests::many cache::buffer_pool:: db::state::snapshots:: db::state::thread_gate:: db::write
+tsan: export NIGHTLY := $(NIGHTLY)
 tsan:
-	scripts/filtered-tests --filters "$(TSAN_TESTS)" -- $(CARGO) $(NIGHTLY) test -Zbuild-std --target $(TSAN_TARGET) \
-	    --target-dir target/tsan --package esker --lib -- {} --skip what_was_touched_costs_no_page_fault
+	scripts/nightly-tests tsan $(TSAN_TESTS)
 
-# Without the advisory database, which is a repository of its own, the rest is checked all the same.
+# Without the advisory database, which is a repository of its own, the rest is checked all the same. The fuzz targets have a lock
+# file of their own.
 deny:
 	@PATH="$$ESKER_TOOLS/bin:$$PATH"; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
@@ -251,12 +251,17 @@ deny:
 	fi; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
-	elif $(CARGO) deny fetch db >/dev/null 2>&1; then \
-	    $(CARGO) deny --offline --all-features check; \
+	    exit 0; \
+	fi; \
+	offline=; checks="bans licenses sources"; \
+	if $(CARGO) deny fetch db >/dev/null 2>&1; then \
+	    offline=--offline; checks=; \
 	else \
 	    echo "deny: the advisory database cannot be fetched: advisories are not checked"; \
-	    $(CARGO) deny --all-features check bans licenses sources; \
-	fi
+	fi; \
+	for manifest in Cargo.toml fuzz/Cargo.toml; do \
+	    $(CARGO) deny $$offline --all-features --config deny.toml --manifest-path $$manifest check $$checks || exit 1; \
+	done
 
 # What a step needs and cannot have costs one line; in CI it is a failure. `make test` runs these two at a time: they wait
 # for installations, and for one another's builds, most of the time.
