@@ -456,6 +456,8 @@ impl ChangeReader {
 
     /// Yields only what a power failure cannot take back.
     pub fn only_durable(&mut self) {
+        // That may be beyond what was read ahead, which is not passed any more.
+        self.go_on_from = self.position();
         // What was read ahead need not be durable: it is read again.
         if let Some(first) = self.ready.front().and_then(|batch| batch.changes.first()) {
             self.next = first.sequence;
@@ -496,14 +498,15 @@ impl ChangeReader {
             let listed = Listed::read(inner)?;
             // Otherwise nothing is durable that the manifest calls so, in the log neither: a power
             // loss may take an open that has put what a failed sync had lost into tables.
-            let most =
-                if self.only_durable { listed.on_device(inner, &mut self.switched)? } else { Some(Sequence::MAX) };
-            let Some(most) = most else { return Ok(()) };
+            let on_device = listed.on_device(inner, &mut self.switched)?;
+            if self.only_durable && on_device.is_none() {
+                return Ok(());
+            }
             if self.next < listed.changes_from {
                 return Err(Error::Gone { oldest: listed.changes_from });
             }
             let was_there = self.tail.is_some();
-            match self.read_up_to(inner, (bound, end), most, &listed) {
+            match self.read_up_to(inner, (bound, end), on_device, &listed) {
                 Ok(true) => return Ok(()),
                 // The segment was released, or the writer has begun anew.
                 Ok(false) => self.tail = None,
@@ -524,16 +527,18 @@ impl ChangeReader {
     }
 
     /// Reads changes up to `bound`, which the log has before `end`, or as many as are read ahead.
-    /// `most`: what is listed behind that, and behind all records that were read, is left unread.
+    /// `on_device`: a reader of what is durable leaves unread what is listed behind that, and
+    /// behind all records that were read.
     /// False if the log does not go on where it was read.
     fn read_up_to(
         &mut self,
         inner: &Inner,
         (bound, end): (Sequence, Position),
-        most: Sequence,
+        on_device: Option<Sequence>,
         listed: &Listed,
     ) -> Result<bool> {
         let ChangeReader { next, only_durable, ready, maker, tail, values, .. } = self;
+        let most = on_device.filter(|_| *only_durable).unwrap_or(Sequence::MAX);
         if tail.is_none() {
             *tail = LogTail::from(maker.clone(), *next, listed.oldest_segment(*next), listed.log_floor)?;
         }
@@ -577,7 +582,9 @@ impl ChangeReader {
             // All of the log up to the bound was there before the bound was taken.
             (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound.min(most) + 1, ready)?,
         }
-        self.pass_durable(listed.last_sequence.min(most));
+        if let Some(on_device) = on_device {
+            self.pass_durable(listed.last_sequence.min(on_device));
+        }
         Ok(true)
     }
 

@@ -84,7 +84,7 @@ impl Changes {
     /// them does not see. On a follower, and on a handle opened read-only, what the writer's last
     /// flush has noted counts as synced; a load, a drop or other settings of a keyspace do once the
     /// writer has gone on behind the sync of its manifest. Where the writer has made another
-    /// manifest, nothing counts before it has removed the one before.
+    /// manifest, nothing counts before it has removed those before, or written something behind.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
@@ -106,7 +106,9 @@ impl Changes {
     }
 
     /// The number to go on from with [`Db::changes`], also after a crash: that of the next change,
-    /// or a smaller one above all that were yielded.
+    /// or a smaller one above all that were yielded. 0 as long as nothing was yielded and another
+    /// process, the writer, has yet to make durable where the changes begin: who goes on from 0 is
+    /// not told what is gone.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

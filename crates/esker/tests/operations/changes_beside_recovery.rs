@@ -177,6 +177,12 @@ impl Looking {
         Looking { env: env.clone(), follower, changes, told: 0, left: Vec::new() }
     }
 
+    /// The same with a reader of all changes.
+    fn plain(env: &MemEnv) -> Looking {
+        let durable = Looking::new(env);
+        Looking { changes: durable.follower.db().changes(0).unwrap(), ..durable }
+    }
+
     fn look(&mut self, before: &'static str) {
         self.follower.catch_up().unwrap();
         while self.changes.wait(Duration::ZERO).unwrap() {
@@ -219,16 +225,8 @@ const LISTED: [(&str, usize, Write); 4] = [
 fn a_follower_yields_as_durable_only_what_a_power_loss_leaves() {
     for (what, changes, write) in LISTED {
         let env = MemEnv::new();
-        let looking = Arc::new(Mutex::new(None::<Looking>));
-        let (looks, called): (_, Arc<dyn Env>) = (Arc::clone(&looking), Arc::new(env.clone()));
-        let told = move |call: &'static str| {
-            if LOOKED_BEFORE.contains(&call)
-                && let Some(looking) = &mut *looks.lock().unwrap()
-            {
-                looking.look(call);
-            }
-        };
-        let db = Db::open(DIRECTORY, keeping(&env).env(Arc::new(Telling { told: Arc::new(told), called }))).unwrap();
+        let (looking, telling) = looked_at(&env);
+        let db = Db::open(DIRECTORY, keeping(&env).env(telling)).unwrap();
         let k = keyspace(&db, "k");
         keyspace(&db, "old");
         k.put("a", "1").unwrap();
@@ -241,6 +239,54 @@ fn a_follower_yields_as_durable_only_what_a_power_loss_leaves() {
         assert_eq!((looked.told, looked.changes.position()), (1 + changes, db.snapshot().sequence() + 1), "{what}");
         assert!(looked.left.len() > 4, "{what}: {} calls", looked.left.len());
     }
+}
+
+/// The environment of a writer beside which a follower looks, once there is one.
+fn looked_at(env: &MemEnv) -> (Arc<Mutex<Option<Looking>>>, Arc<dyn Env>) {
+    let looking = Arc::new(Mutex::new(None::<Looking>));
+    let (looks, called): (_, Arc<dyn Env>) = (Arc::clone(&looking), Arc::new(env.clone()));
+    let told = move |call: &'static str| {
+        if LOOKED_BEFORE.contains(&call)
+            && let Some(looking) = &mut *looks.lock().unwrap()
+        {
+            looking.look(call);
+        }
+    };
+    (looking, Arc::new(Telling { told: Arc::new(told), called }))
+}
+
+/// Trap: a plain reader passes numbers in an edit that is not synced, and that no change has.
+#[test]
+fn no_reader_of_a_follower_passes_unlogged_writes_that_a_power_loss_takes() {
+    let env = MemEnv::new();
+    let (looking, telling) = looked_at(&env);
+    let db = Db::open(DIRECTORY, keeping(&env).env(telling)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put_with("a", "1", &WriteOptions::new().sync(true)).unwrap();
+    *looking.lock().unwrap() = Some(Looking::plain(&env));
+    k.put_with("b", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+    db.flush().unwrap();
+    let looked = looking.lock().unwrap().take().unwrap();
+    assert!(looked.left.len() > 4);
+    assert_eq!(looked.misses(), Vec::<String>::new());
+}
+
+/// Trap: what is in tables is passed as soon as it is read ahead, and a reader that forgets that
+/// goes on behind it.
+#[test]
+fn a_reader_that_forgets_what_it_has_read_ahead_goes_on_from_there() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    ["a", "b", "c"].iter().for_each(|key| k.put(key, "1").unwrap());
+    db.flush().unwrap();
+    let mut changes = db.changes(0).unwrap();
+    let first = changes.next().unwrap().unwrap();
+    let mut changes = changes.only_durable();
+    assert_eq!(changes.position(), first.next_sequence());
+    let (second, behind) = (changes.next().unwrap().unwrap(), changes.position());
+    assert_eq!((second.changes[0].sequence, behind), (first.next_sequence(), second.next_sequence()));
+    assert_eq!(db.changes(behind).unwrap().count(), 1);
 }
 
 /// Trap: an open that begins to keep changes has replayed writes that a failed sync had lost, and a
