@@ -131,12 +131,18 @@ impl Driver {
                 Err(Error::Gone { .. }) if self.feeds.gives_up() => continue,
                 Err(error) => return Err(format!("reading from the oldest fails: {error}")),
             };
-            return self.check_all(begun, end, (number, &batches)).map(Some);
+            let event = self.check_all(begun, end, (number, &batches))?;
+            // Where the manifest is being replaced in the background, another process cannot know
+            // yet where changes begin for good.
+            let first = batches.first().and_then(|batch| batch.changes.first());
+            let known = first.map_or_else(|| db.snapshot().sequence() + 1, |change| change.sequence);
+            return Ok(Some(Oldest { event, number: if number > 0 { number } else { known } }));
         }
         Err(format!("a reader was overtaken {ATTEMPTS} times"))
     }
 
-    fn check_all(&mut self, begun: usize, end: usize, (number, batches): (u64, &[ChangeBatch])) -> Checked<Oldest> {
+    /// The event with which these changes begin, from that number on; 0 where that is unknown.
+    fn check_all(&mut self, begun: usize, end: usize, (number, batches): (u64, &[ChangeBatch])) -> Checked<usize> {
         let kept_bytes = self.opened()?.db.stats().kept_wal_bytes;
         let Driver { world, feeds, .. } = self;
         let journal = world.model.journal().ok_or("there is no journal")?;
@@ -146,7 +152,9 @@ impl Driver {
         if let Some(last) = gone.checked_sub(1) {
             feeds.may_be_gone(told[last], journal.events[told[last]].now, kept_bytes)?;
         }
-        feeds.note_oldest(number)?;
+        if number > 0 {
+            feeds.note_oldest(number)?;
+        }
         let event = told.get(gone).copied().unwrap_or(end);
         let mut reader = FeedReader::at(journal, event);
         for batch in batches {
@@ -155,7 +163,7 @@ impl Driver {
         }
         feeds.counts.batches += batches.len() as u64;
         reader.finish(journal, end)?;
-        Ok(Oldest { event, number })
+        Ok(event)
     }
 
     fn read_everything(&mut self) -> Checked<()> {
