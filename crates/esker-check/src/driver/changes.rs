@@ -134,9 +134,16 @@ impl Driver {
             let event = self.check_all(begun, end, (number, &batches))?;
             // Where the manifest is being replaced in the background, another process cannot know
             // yet where changes begin for good.
-            let first = batches.first().and_then(|batch| batch.changes.first());
-            let known = first.map_or_else(|| db.snapshot().sequence() + 1, |change| change.sequence);
-            return Ok(Some(Oldest { event, number: if number > 0 { number } else { known } }));
+            let number = match batches.first().and_then(|batch| batch.changes.first()) {
+                _ if number > 0 => number,
+                Some(change) => change.sequence,
+                // A follower may be behind what was given up.
+                None => match db.changes(1) {
+                    Err(Error::Gone { oldest }) => oldest,
+                    _ => db.snapshot().sequence() + 1,
+                },
+            };
+            return Ok(Some(Oldest { event, number }));
         }
         Err(format!("a reader was overtaken {ATTEMPTS} times"))
     }

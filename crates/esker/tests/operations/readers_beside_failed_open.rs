@@ -313,3 +313,56 @@ fn an_open_between_two_calls_of_a_reader_is_no_damage() {
         }
     }
 }
+
+/// Trap: a record that only vouches for the edit before counts as a change of the manifest, and who
+/// reads a database meanwhile begins again.
+#[test]
+fn a_record_that_vouches_for_an_edit_spoils_no_open_for_reading() {
+    let env = MemEnv::new();
+    let (ends, watched): (Arc<Mutex<Vec<usize>>>, MemEnv) = (Arc::default(), env.clone());
+    let noted = Arc::clone(&ends);
+    let told = move |call: &'static str| {
+        if call == "WriteFile::append" {
+            noted.lock().unwrap().extend(manifest_of(&watched).map(|(_, bytes)| bytes.len()));
+        }
+    };
+    let telling = |env: &MemEnv, told: crate::calling_env::Told| {
+        options(env).env(Arc::new(Telling { told, called: Arc::new(env.clone()) as Arc<dyn Env> }))
+    };
+    let db = Db::open(DIRECTORY, telling(&env, Arc::new(told))).unwrap();
+    keyspace(&db, "k").put("a", "1").unwrap();
+    db.flush().unwrap();
+    let (path, whole) = manifest_of(&env).unwrap();
+    // Before the last append, the edit had no record behind it.
+    let end = *ends.lock().unwrap().last().unwrap();
+    assert!(end < whole.len());
+    // How many calls an open makes, before one of which the last record comes.
+    let calls = |coming: usize| {
+        let (read, count) = (env.kill(), Arc::new(Mutex::new(0)));
+        read.set_file_bytes(&path, whole[..end].to_vec());
+        let (counted, changed, path, whole) = (Arc::clone(&count), read.clone(), path.clone(), whole.clone());
+        let told = move |_: &'static str| {
+            let mut count = counted.lock().unwrap();
+            if *count == coming {
+                changed.set_file_bytes(&path, whole.clone());
+            }
+            *count += 1;
+        };
+        let db = Db::open_read_only(DIRECTORY, telling(&read, Arc::new(told))).unwrap();
+        assert_eq!(keyspace(&db, "k").get("a").unwrap().as_deref(), Some(&b"1"[..]));
+        let count = *count.lock().unwrap();
+        count
+    };
+    let undisturbed = calls(usize::MAX);
+    for coming in 0..undisturbed {
+        assert_eq!(calls(coming), undisturbed, "before call {coming}");
+    }
+}
+
+/// The newest manifest.
+fn manifest_of(env: &MemEnv) -> Option<(std::path::PathBuf, Vec<u8>)> {
+    let is_manifest = |path: &std::path::PathBuf| path.to_string_lossy().contains("MANIFEST");
+    let path = env.files().into_iter().filter(is_manifest).max()?;
+    let bytes = env.file_bytes(&path)?;
+    Some((path, bytes))
+}

@@ -155,7 +155,7 @@ pub fn remove_orphan_blobs(
 
 /// Removes manifest `number`, which `CURRENT` does not name, nor will after a power loss: to other
 /// processes that vouches for the switch to another one (`is_switched`). One that cannot be removed
-/// goes with a later one: while it is there, they rely on no manifest behind it.
+/// goes with a later one: while it is there, they rely on the first record of none behind it.
 pub fn remove_manifest(inner: &Inner, number: u64) {
     let mut left = inner.manifests_left.lock();
     left.push(number);

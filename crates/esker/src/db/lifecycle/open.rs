@@ -303,7 +303,10 @@ pub fn read_everything(
             Ok(Some(before)) => {
                 let result = read_state(directory, options, &before.state, cache, memory, blobs);
                 let after = read_current(&*options.env, directory);
-                (result.map(|read| (before.number, read)), matches!(after, Ok(Some(after)) if after == before))
+                // What vouches for an edit changes nothing else.
+                let is_same = |after| InForce { vouched: before.vouched, ..after } == before;
+                let unchanged = after.is_ok_and(|after| after.is_some_and(is_same));
+                (result.map(|read| (before.number, read)), unchanged)
             }
             Ok(None) => return Err(Error::NotFound { what: format!("database in {}", directory.display()) }),
             // The manifest that `CURRENT` named may have been replaced, and removed before it was
