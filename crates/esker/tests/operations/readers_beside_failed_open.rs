@@ -350,8 +350,7 @@ fn a_record_that_vouches_for_an_edit_spoils_no_open_for_reading() {
         };
         let db = Db::open_read_only(DIRECTORY, telling(&read, Arc::new(told))).unwrap();
         assert_eq!(keyspace(&db, "k").get("a").unwrap().as_deref(), Some(&b"1"[..]));
-        let count = *count.lock().unwrap();
-        count
+        *count.lock().unwrap()
     };
     let undisturbed = calls(usize::MAX);
     for coming in 0..undisturbed {
