@@ -16,26 +16,23 @@
 //! A reader holds nothing: the writer does not wait for it, and gives up what is old enough. A
 //! reader that is overtaken finds the manifest changed first (`background/forget_changes.rs`).
 
-use crate::base::batch::{AnyOperation, Operation};
-use crate::base::blob_reference::BlobReference;
-use crate::base::comparator::BYTEWISE;
+mod batch;
+mod listed;
+
 use crate::base::expiry::{Expiry, Ttl};
-use crate::base::key::{Kind, Sequence};
-use crate::base::key_order::{bounds_of, unmarked};
+use crate::base::key::Sequence;
 use crate::base::slice::Slice;
-use crate::blob::BlobStore;
 use crate::db::lifecycle::directory::{blob_store, segments_to_read};
 use crate::db::lifecycle::recovery::decode;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
-use crate::version::edit::{ManifestState, Settings, UnloggedChange};
-use crate::version::manifest::{InForce, is_switched, read_current};
+use crate::version::edit::UnloggedChange;
 use crate::wal::format::record_bytes;
-use crate::wal::reader::Record;
-use crate::wal::segment::Position;
-use crate::wal::segment::SegmentMaker;
+use crate::wal::segment::{Position, SegmentMaker};
 use crate::wal::tail::{End, LogTail, Taken};
-use std::collections::{BTreeMap, VecDeque};
+use batch::{BlobStoreOfChanges, batch};
+use listed::Listed;
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -229,188 +226,11 @@ pub struct ChangeReader {
     values: BlobStoreOfChanges,
 }
 
-/// The blob files that were read last.
-struct BlobStoreOfChanges {
-    store: Arc<BlobStore>,
-    opened: VecDeque<u64>,
-}
-
-impl BlobStoreOfChanges {
-    /// So many files stay open.
-    const MOST: usize = 4;
-
-    fn read(&mut self, reference: &BlobReference) -> Result<Vec<u8>> {
-        let file = self.store.open_file(reference.file, reference.end().unwrap_or(u64::MAX))?;
-        if !self.opened.contains(&reference.file) {
-            self.opened.push_back(reference.file);
-            if self.opened.len() > Self::MOST
-                && let Some(old) = self.opened.pop_front()
-            {
-                self.store.forget(old);
-            }
-        }
-        file.read(reference)
-    }
-}
-
-/// What the manifest says.
-struct Listed {
-    changes_from: Sequence,
-    /// The oldest segment that has some of them.
-    segment: u64,
-    /// The first segment that a recovery reads.
-    log_floor: u64,
-    /// The changes up to these writes may be lost; later ones are in these segments and those
-    /// behind.
-    recovered: BTreeMap<Sequence, u64>,
-    unlogged: BTreeMap<Sequence, UnloggedChange>,
-    keyspaces: BTreeMap<u64, Listing>,
-    durable: Position,
-    /// No write up to this one has a number that is given again, as far as the manifest is durable.
-    last_sequence: Sequence,
-    /// Of another process: the number of its manifest, and what that vouches for.
-    followed: Option<(u64, Option<Sequence>)>,
-}
-
-/// A keyspace that exists, or was dropped.
-struct Listing {
-    comparator: Arc<str>,
-    /// Ascending, each up to the write with this number, which is not among them.
-    settings: Vec<(Sequence, KeyspaceSettings)>,
-}
-
-impl Listing {
-    fn at(&self, sequence: Sequence) -> Option<&KeyspaceSettings> {
-        self.settings.iter().find(|(end, _)| *end > sequence).map(|(_, settings)| settings)
-    }
-
-    /// Its keys are stored with a mark (`base/key_order.rs`).
-    fn is_marked(&self) -> bool {
-        *self.comparator != *BYTEWISE
-    }
-}
-
-fn settings(comparator: &Arc<str>, Settings { name, operator, ttl }: &Settings) -> KeyspaceSettings {
-    KeyspaceSettings {
-        name: name.as_str().into(),
-        comparator: Arc::clone(comparator),
-        merge_operator: operator.as_deref().map(Arc::from),
-        ttl: Ttl::from_stored(*ttl),
-    }
-}
-
-/// All keyspaces of which there may be changes.
-fn list(state: &ManifestState) -> BTreeMap<u64, Listing> {
-    let mut keyspaces = BTreeMap::new();
-    let mut add = |id: u64, comparator: &str, last: &Settings| {
-        let comparator: Arc<str> = comparator.into();
-        let settings = vec![(Sequence::MAX, settings(&comparator, last))];
-        keyspaces.insert(id, Listing { comparator, settings });
-    };
-    for (&id, record) in &state.keyspaces {
-        add(id, &record.comparator, &record.settings());
-    }
-    for change in state.unlogged.values() {
-        if let UnloggedChange::Drop { keyspace, comparator, settings } = change {
-            add(*keyspace, comparator, settings);
-        }
-    }
-    for (&sequence, change) in &state.unlogged {
-        if let UnloggedChange::Alter { keyspace, before } = change
-            && let Some(Listing { comparator, settings: all }) = keyspaces.get_mut(keyspace)
-        {
-            all.insert(all.len() - 1, (sequence, settings(comparator, before)));
-        }
-    }
-    keyspaces
-}
-
 /// What the keyspace was after the write `sequence`, if that is known.
 pub fn settings_at(inner: &Inner, keyspace: u64, sequence: Sequence) -> Result<Option<KeyspaceSettings>> {
     inner.refuse_in_callback()?;
     let listed = Listed::read(inner)?;
     Ok(listed.keyspaces.get(&keyspace).and_then(|listing| listing.at(sequence)).cloned())
-}
-
-impl Listed {
-    fn read(inner: &Inner) -> Result<Listed> {
-        if let Some(manifest) = &*inner.manifest.lock() {
-            return Listed::of(inner, manifest.state());
-        }
-        // That of another process may just be replaced.
-        let read = || read_current(&*inner.options.env, &inner.directory);
-        let current = read().or_else(|_| read())?;
-        let missing = || Error::NotFound { what: format!("a database in {}", inner.directory.display()) };
-        let InForce { number, state, vouched, .. } = current.ok_or_else(missing)?;
-        Ok(Listed { followed: Some((number, vouched)), ..Listed::of(inner, &state)? })
-    }
-
-    fn of(inner: &Inner, state: &ManifestState) -> Result<Listed> {
-        if state.changes_from == 0 {
-            return Err(Error::invalid(
-                "the database keeps no changes; open it for writing with Options::keep_changes",
-            ));
-        }
-        let synced = inner.log.as_ref().map_or(Position::default(), |log| log.durable());
-        Ok(Listed {
-            changes_from: state.changes_from,
-            segment: state.changes_segment,
-            log_floor: state.log_floor,
-            recovered: state.changes_recovered.clone(),
-            unlogged: state.unlogged.clone(),
-            keyspaces: list(state),
-            durable: synced.max(state.log_synced.into()),
-            last_sequence: state.last_sequence,
-            followed: None,
-        })
-    }
-
-    /// The write up to which what is listed is on the device; `None` if that is known of nothing.
-    /// `switched`: see [`ChangeReader::switched`].
-    fn on_device(&self, inner: &Inner, switched: &mut u64) -> Result<Option<Sequence>> {
-        match self.followed {
-            None => Ok(Some(Sequence::MAX)),
-            Some((_, Some(vouched))) => Ok(Some(vouched)),
-            Some((number, None)) => {
-                if *switched != number && is_switched(&*inner.options.env, &inner.directory, number)? {
-                    *switched = number;
-                }
-                Ok((*switched == number).then_some(self.last_sequence))
-            }
-        }
-    }
-
-    /// The oldest segment in which the changes from there on are: before one that a recovery began
-    /// there may be a hole.
-    fn oldest_segment(&self, next: Sequence) -> u64 {
-        self.recovered.range(..next).next_back().map_or(self.segment, |(_, &behind)| behind)
-    }
-
-    /// Why there is no change from there on, where reading failed with `error`: it was given up
-    /// meanwhile, or what a recovery relied on was lost.
-    fn reason(&self, next: Sequence, error: Error) -> Error {
-        let recovered = self.recovered.range(next..).next();
-        match (error, recovered) {
-            _ if next < self.changes_from => Error::Gone { oldest: self.changes_from },
-            (Error::Corruption { .. }, Some((last, _))) => Error::Gone { oldest: last + 1 },
-            (error, _) => error,
-        }
-    }
-
-    /// The change behind which the settings of the keyspace are no more those of `before`.
-    fn alteration(&self, sequence: Sequence, keyspace: u64, before: &Settings) -> ChangeOperation {
-        let after = self.keyspaces.get(&keyspace).and_then(|listing| listing.at(sequence));
-        let (merge_operator, ttl) = after.map(|after| (after.merge_operator.clone(), after.ttl)).unwrap_or_default();
-        ChangeOperation::AlterKeyspace { former_name: before.name.as_str().into(), merge_operator, ttl }
-    }
-
-    fn change(&self, sequence: Sequence, keyspace_id: u64, operation: ChangeOperation) -> Result<Change> {
-        // One that is not listed was dropped before changes were kept: nothing of it is in them.
-        let settings = self.keyspaces.get(&keyspace_id).and_then(|listing| listing.at(sequence));
-        let name = settings.map(|settings| Arc::clone(&settings.name));
-        let keyspace = name.ok_or_else(|| Error::KeyspaceDropped { keyspace: format!("number {keyspace_id}") })?;
-        Ok(Change { sequence, keyspace, keyspace_id, operation })
-    }
 }
 
 /// Where reading has ended.
@@ -444,7 +264,7 @@ impl ChangeReader {
         }
         let maker = segments_to_read(&inner.directory, &inner.options);
         let store = blob_store(&inner.directory, &inner.options);
-        let values = BlobStoreOfChanges { store, opened: VecDeque::new() };
+        let values = BlobStoreOfChanges::new(store);
         let mut switched = 0;
         // Where another process has just begun to keep changes, a power loss may take that back,
         // and writes before.
@@ -640,62 +460,4 @@ fn bound_bytes(bound: &Bound<Slice>) -> usize {
         Bound::Included(key) | Bound::Excluded(key) => key.len(),
         Bound::Unbounded => 0,
     }
-}
-
-/// The changes in a record, from the write `from` on. A large value that several keys have is read
-/// once.
-fn batch(
-    listed: &Listed,
-    values: &mut BlobStoreOfChanges,
-    record: &Record<'_>,
-    operations: &[AnyOperation<'_>],
-    from: Sequence,
-) -> Result<ChangeBatch> {
-    let mut changes = Vec::with_capacity(operations.len());
-    let mut read: BTreeMap<BlobReference, Slice> = BTreeMap::new();
-    let mut load = |reference: BlobReference| {
-        if let Some(value) = read.get(&reference) {
-            return Ok(value.clone());
-        }
-        let value = Slice::from(values.read(&reference)?);
-        read.insert(reference, value.clone());
-        Ok(value)
-    };
-    for (operation, sequence) in operations.iter().zip(record.sequence..) {
-        if sequence >= from {
-            let is_marked = listed.keyspaces.get(&operation.keyspace()).is_some_and(Listing::is_marked);
-            let decoded = decoded(&mut load, record, operation, is_marked)?;
-            changes.push(listed.change(sequence, operation.keyspace(), decoded)?);
-        }
-    }
-    Ok(ChangeBatch { changes })
-}
-
-fn decoded(
-    load: &mut dyn FnMut(BlobReference) -> Result<Slice>,
-    record: &Record<'_>,
-    operation: &AnyOperation<'_>,
-    is_marked: bool,
-) -> Result<ChangeOperation> {
-    let slice = |bytes: &[u8]| Slice::from(bytes.to_vec());
-    let Operation { kind, expiry_ms, key, value, .. } = match operation {
-        AnyOperation::Key(operation) => *operation,
-        AnyOperation::Range(range) => {
-            let (start, end) = bounds_of(range.start, range.end, !is_marked);
-            return Ok(ChangeOperation::DeleteRange { start: start.map(slice), end: end.map(slice) });
-        }
-    };
-    let (key, expiry) = (slice(if is_marked { unmarked(key) } else { key }), Expiry::from_ms(expiry_ms));
-    Ok(match kind {
-        Kind::Delete => ChangeOperation::Delete { key },
-        Kind::Put => ChangeOperation::Put { key, value: slice(value), expiry },
-        Kind::PutBlob => {
-            let damaged = || Error::corruption(record.path, record.offset, "a reference to a large value is broken");
-            let reference = BlobReference::decode(value).ok_or_else(damaged)?;
-            ChangeOperation::Put { key, value: load(reference)?, expiry }
-        }
-        Kind::Merge | Kind::MergeFirst => {
-            ChangeOperation::Merge { key, operand: slice(value), expiry, is_first: kind == Kind::MergeFirst }
-        }
-    })
 }
