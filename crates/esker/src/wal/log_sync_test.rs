@@ -431,6 +431,12 @@ fn a_reserve_is_held_as_long_as_there_is_room_for() {
     env.set_file_bytes(&path, vec![0; SCARCE_BYTES as usize]);
     maker.reserve().hold();
     assert_eq!(held(), Some(RESERVE_BYTES), "there is room for more now");
+    env.set_file_bytes(&path, vec![0; SCARCE_BYTES as usize]);
+    env.set_capacity(Some(6 * SCARCE_BYTES - 1));
+    maker.reserve().hold();
+    assert_eq!(held(), Some(5 * SCARCE_BYTES), "as many steps as there is room for");
+    env.set_capacity(None);
+    maker.reserve().hold();
     let calls = env.mutations();
     maker.reserve().hold();
     assert_eq!(env.mutations(), calls, "it is long enough");
