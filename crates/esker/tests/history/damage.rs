@@ -197,39 +197,43 @@ fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
 /// Seen: a synced write was missing without an error. Trigger: damage to the manifest takes its
 /// edits, and the log, which has all that they announced, refers to a large value that was
 /// overwritten, and whose file was removed since. Cost: all writes behind that place. A repair
-/// finds them: the table, which the manifest does not name, says what of the log it has.
+/// finds them: the table, which the manifest does not name, says what of the log it has. Also where
+/// no later record says that those before it were synced.
 #[test]
 fn a_large_value_that_was_removed_is_no_end_of_the_log_for_a_manifest_without_edits() {
-    let env = MemEnv::new();
-    let options = options(&env).min_blob_size(100);
-    let db = Db::open(DIRECTORY, options.clone()).unwrap();
-    let a = keyspace(&db, "a");
-    a.put("a", vec![1; 1000]).unwrap();
-    a.put_with("a", "2", &synced()).unwrap();
-    db.compact().unwrap();
-    // Known to the log alone.
-    a.put_with("b", "3", &synced()).unwrap();
-    assert_eq!(files(&env, ".blob"), Vec::<PathBuf>::new());
-    let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
-    let bytes = env.file_bytes(path).unwrap();
-    let mut noticed = 0;
-    for length in 0..=bytes.len() {
-        let damaged = env.kill();
-        damaged.set_file_bytes(path, bytes[..length].to_vec());
-        let options = options.clone().env(Arc::new(damaged));
-        let db = match Db::open(DIRECTORY, options.clone()) {
-            Ok(db) => db,
-            Err(Error::Corruption { .. }) => {
-                noticed += 1;
-                Db::repair(DIRECTORY, options.clone()).unwrap();
-                Db::open(DIRECTORY, options).unwrap()
-            }
-            Err(error) => panic!("{error}"),
-        };
-        let found = ["a", "b"].map(|key| keyspace(&db, "a").get(key).unwrap());
-        assert_eq!(found, [Some("2".into()), Some("3".into())], "{length}");
+    for known_to_the_log_alone in [None, Some("3")] {
+        let env = MemEnv::new();
+        let options = options(&env).min_blob_size(100);
+        let db = Db::open(DIRECTORY, options.clone()).unwrap();
+        let a = keyspace(&db, "a");
+        a.put("a", vec![1; 1000]).unwrap();
+        a.put_with("a", "2", &synced()).unwrap();
+        db.compact().unwrap();
+        if let Some(value) = known_to_the_log_alone {
+            a.put_with("b", value, &synced()).unwrap();
+        }
+        assert_eq!(files(&env, ".blob"), Vec::<PathBuf>::new());
+        let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
+        let bytes = env.file_bytes(path).unwrap();
+        let mut noticed = 0;
+        for length in 0..=bytes.len() {
+            let damaged = env.kill();
+            damaged.set_file_bytes(path, bytes[..length].to_vec());
+            let options = options.clone().env(Arc::new(damaged));
+            let db = match Db::open(DIRECTORY, options.clone()) {
+                Ok(db) => db,
+                Err(Error::Corruption { .. }) => {
+                    noticed += 1;
+                    Db::repair(DIRECTORY, options.clone()).unwrap();
+                    Db::open(DIRECTORY, options).unwrap()
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let found = ["a", "b"].map(|key| keyspace(&db, "a").get(key).unwrap());
+            assert_eq!(found, [Some("2".into()), known_to_the_log_alone.map(Into::into)], "{length}");
+        }
+        assert!(noticed > 50, "{noticed} were noticed");
     }
-    assert!(noticed > 50, "{noticed} were noticed");
 }
 
 /// The flush of the keyspace that had it leaves no table. That of another one does, and is not left
