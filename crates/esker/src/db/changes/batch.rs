@@ -1,7 +1,7 @@
 //! The changes in a record of the log, with the large values that they refer to.
 
+use super::change::{ChangeBatch, ChangeOperation};
 use super::listed::{Listed, Listing};
-use super::{ChangeBatch, ChangeOperation};
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Expiry;

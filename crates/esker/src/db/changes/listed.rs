@@ -1,6 +1,6 @@
 //! What the manifest lists of changes: where the log has them, and those that are in no log.
 
-use super::{Change, ChangeOperation, KeyspaceSettings};
+use super::change::{Change, ChangeOperation, KeyspaceSettings};
 use crate::base::comparator::BYTEWISE;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
