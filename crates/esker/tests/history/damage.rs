@@ -194,6 +194,17 @@ fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
     }
 }
 
+/// The database with its manifest cut off at every length.
+fn at_each_length_of_its_manifest(env: &MemEnv, options: &Options, mut look: impl FnMut(usize, Options)) {
+    let [path] = &files(env, "MANIFEST")[..] else { panic!("one manifest") };
+    let bytes = env.file_bytes(path).unwrap();
+    for length in 0..=bytes.len() {
+        let damaged = env.kill();
+        damaged.set_file_bytes(path, bytes[..length].to_vec());
+        look(length, options.clone().env(Arc::new(damaged)));
+    }
+}
+
 /// Seen: a synced write was missing without an error. Trigger: damage to the manifest takes its
 /// edits, and the log, which has all that they announced, refers to a large value that was
 /// overwritten, and whose file was removed since. Cost: all writes behind that place. A repair
@@ -213,13 +224,8 @@ fn a_large_value_that_was_removed_is_no_end_of_the_log_for_a_manifest_without_ed
             a.put_with("b", value, &synced()).unwrap();
         }
         assert_eq!(files(&env, ".blob"), Vec::<PathBuf>::new());
-        let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
-        let bytes = env.file_bytes(path).unwrap();
         let mut noticed = 0;
-        for length in 0..=bytes.len() {
-            let damaged = env.kill();
-            damaged.set_file_bytes(path, bytes[..length].to_vec());
-            let options = options.clone().env(Arc::new(damaged));
+        at_each_length_of_its_manifest(&env, &options, |length, options| {
             let db = match Db::open(DIRECTORY, options.clone()) {
                 Ok(db) => db,
                 Err(Error::Corruption { .. }) => {
@@ -231,7 +237,7 @@ fn a_large_value_that_was_removed_is_no_end_of_the_log_for_a_manifest_without_ed
             };
             let found = ["a", "b"].map(|key| keyspace(&db, "a").get(key).unwrap());
             assert_eq!(found, [Some("2".into()), known_to_the_log_alone.map(Into::into)], "{length}");
-        }
+        });
         assert!(noticed > 50, "{noticed} were noticed");
     }
 }
@@ -249,13 +255,8 @@ fn a_large_value_that_is_in_no_table_costs_no_table_of_another_keyspace() {
     b.put_with("in a table", "1", &synced()).unwrap();
     db.compact().unwrap();
     b.put_with("in the log", "2", &synced()).unwrap();
-    let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
-    let bytes = env.file_bytes(path).unwrap();
     let mut repaired = 0;
-    for length in 0..=bytes.len() {
-        let damaged = env.kill();
-        damaged.set_file_bytes(path, bytes[..length].to_vec());
-        let options = options.clone().env(Arc::new(damaged));
+    at_each_length_of_its_manifest(&env, &options, |length, options| {
         let mut is_told = false;
         let db = Db::open(DIRECTORY, options.clone()).unwrap_or_else(|_| {
             let report = Db::repair(DIRECTORY, options.clone()).unwrap();
@@ -265,26 +266,21 @@ fn a_large_value_that_is_in_no_table_costs_no_table_of_another_keyspace() {
         });
         let found = ["in a table", "in the log"].map(|key| keyspace(&db, "b").get(key).unwrap().is_some());
         assert!(found[0] && (found[1] || is_told), "{length}: {found:?}");
-    }
+    });
     assert!(repaired > 50, "{repaired} repairs");
 }
 
 /// Repairs the database at every length of its manifest, and shows the report and the repaired
 /// database where the manifest looked whole, and the log told that edits are missing. How often.
 fn repaired_without_edits(env: &MemEnv, options: &Options, mut look: impl FnMut(&RepairReport, Db)) -> usize {
-    let [path] = &files(env, "MANIFEST")[..] else { panic!("one manifest") };
-    let bytes = env.file_bytes(path).unwrap();
     let mut repaired = 0;
-    for length in 0..=bytes.len() {
-        let damaged = env.kill();
-        damaged.set_file_bytes(path, bytes[..length].to_vec());
-        let options = options.clone().env(Arc::new(damaged));
+    at_each_length_of_its_manifest(env, options, |_, options| {
         let report = Db::repair(DIRECTORY, options.clone()).unwrap();
         if report.files.iter().any(|file| file.problem.starts_with("edits are missing at its end")) {
             repaired += 1;
             look(&report, Db::open(DIRECTORY, options).unwrap());
         }
-    }
+    });
     repaired
 }
 
