@@ -442,7 +442,14 @@ pub(super) fn copy_short(target: &mut [u8], source: &[u8]) {
                 target[end..].copy_from_slice(&last);
             }
         }
-        0..=3 => target.iter_mut().zip(source).for_each(|(to, from)| *to = *from),
+        // Three bytes that may overlap. A compiler may turn a loop here into a call of `memcpy`.
+        1..=3 => {
+            for place in [0, target.len() / 2, target.len() - 1] {
+                if let (Some(to), Some(from)) = (target.get_mut(place), source.get(place)) {
+                    *to = *from;
+                }
+            }
+        }
         _ => target.copy_from_slice(source),
     }
 }
