@@ -617,7 +617,10 @@ impl Progress {
     /// The number of commits that a state holds, if it is one of those allowed.
     pub fn find(&self, state: &State, least: usize) -> Checked<usize> {
         let whole = (least..self.states.len()).rev().find(|&count| self.agrees(count, state));
-        let found = whole.or_else(|| if self.holds_unlogged() { self.find_unlogged(state, least) } else { None });
+        let found = whole.or_else(|| {
+            let right = self.holds_unlogged().then(|| self.right_where_unlogged_are_lost(state, least));
+            right.and_then(|right| right.iter().rposition(|is_right| *is_right))
+        });
         found.ok_or_else(|| {
             let (near, newest) = (self.newest(), self.attempted());
             let counter = |state: &State| state.get(&(COUNTER.0, COUNTER.1.to_vec())).cloned();

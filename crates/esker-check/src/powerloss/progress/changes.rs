@@ -44,8 +44,11 @@ impl Progress {
         };
         let journal = self.model.journal().ok_or("there is no journal")?;
         let is_exact = !self.holds_unlogged();
+        let with_losses = if is_exact { Vec::new() } else { self.right_where_unlogged_are_lost(state, least) };
+        let holds =
+            |count: usize| self.agrees(count, state) || with_losses.get(count).is_some_and(|is_right| *is_right);
         let mut last = String::new();
-        for count in (least..self.states.len()).rev().filter(|&count| !is_exact || self.agrees(count, state)) {
+        for count in (least..self.states.len()).rev().filter(|&count| holds(count)) {
             let events = self.events(count).rev().filter(|&events| events >= self.altered);
             // Of changes that are given up nobody is told: the settings say what happened.
             for events in events.filter(|&events| has_led_to(journal, events, &found)) {
@@ -169,6 +172,30 @@ mod tests {
         assert_eq!((events(&progress), progress.all_events()), (before, before + 1));
         session.db().existing_keyspace(NAMES[0]).unwrap().rename(&name_of(0, true)).unwrap();
         assert_eq!(events(&progress), before + 1);
+    }
+
+    /// If any number of commits were possible where writes without log may be lost, and nobody is
+    /// told of changes, this would fail.
+    #[test]
+    fn contents_tell_whether_a_write_of_which_nobody_is_told_has_happened() {
+        let (_, options) = option_variants().swap_remove(0);
+        let mut progress = Progress::default();
+        let ground = Ground::new(&options, MemEnv::new()).keeping(Some(ChangeRetention::Bytes(0)));
+        let keep = Step::Keep(Some(ChangeRetention::Bytes(0)));
+        run(&[Step::Single(put("key", "1"), Durability::Sync), Step::Flush, keep], &ground, &mut progress, &mut |_| {})
+            .unwrap();
+        let session = Session::open(&ground, &mut progress).unwrap();
+        assert!(matches!(session.db().changes(1), Err(Error::Gone { .. })), "nobody is told of anything");
+        let (before, state) = (progress.all_events(), progress.newest().clone());
+        progress.attempt(&[put("unlogged", "2")], Durability::Unlogged);
+        progress.attempt(&[put("key", "3")], Durability::Async);
+        let events = |state: &State| progress.find_all(session.db(), state, 1).unwrap().events;
+        assert_eq!(events(&state), before + 1, "without the last one, and perhaps without the one in no log");
+        let mut newer = state.clone();
+        let newest = progress.newest();
+        let key = newest.keys().find(|(_, key)| key == b"key").unwrap();
+        newer.insert(key.clone(), newest[key].clone());
+        assert_eq!(events(&newer), before + 2, "without the one in no log");
     }
 
     /// If the clock were not followed, or one that went back made everything old enough, this would

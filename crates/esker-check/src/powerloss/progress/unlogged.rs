@@ -46,9 +46,9 @@ impl<'a> Lossy<'a> {
 }
 
 impl Progress {
-    /// The number of commits that a state holds: each keyspace holds all commits up to some flush
-    /// of its own, and the logged ones behind.
-    pub(super) fn find_unlogged(&self, state: &State, least: usize) -> Option<usize> {
+    /// Which numbers of commits a state may hold, from none on: each keyspace holds all commits up
+    /// to some flush of its own, and the logged ones behind.
+    pub(super) fn right_where_unlogged_are_lost(&self, state: &State, least: usize) -> Vec<bool> {
         let mut allowed: Vec<bool> = (0..self.states.len()).map(|count| count >= least).collect();
         for keyspace in 0..NAMES.len() {
             let found = part(state, |place| place.0 == keyspace);
@@ -61,7 +61,7 @@ impl Progress {
             };
             allowed.iter_mut().zip(&right).for_each(|(allowed, right)| *allowed &= right);
         }
-        allowed.iter().rposition(|allowed| *allowed)
+        allowed
     }
 
     /// With which numbers of commits a keyspace may hold this of which all writes are logged. No
