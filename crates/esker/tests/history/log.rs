@@ -258,6 +258,48 @@ fn the_name_of_a_log_file_that_was_found_is_not_relied_upon() {
     assert!(failed > 50 && found > 50, "{failed} failed, {found} files that were found are gone");
 }
 
+/// Seen: a database that nothing had been written to did not open. Trigger: a creation is cut
+/// short, another one fails to sync the directory that has its `CURRENT`, the next process finds
+/// that all the same, dies before its own is durable, and the power fails. Cost: a repair.
+#[test]
+fn a_creation_that_could_not_sync_current_may_be_cut_short_again() {
+    let options = |env: &MemEnv| simulated(env.clone()).wal_segment_bytes(4096).background_threads(0);
+    let has_current = |env: &MemEnv| env.files().contains(&PathBuf::from("/db/CURRENT"));
+    let cut_short = |calls: u64| {
+        let env = MemEnv::default();
+        env.crash_after(calls);
+        drop(Db::open("/db", options(&env)));
+        env.kill()
+    };
+    // With a segment of the log.
+    let left = (0..).map(cut_short).take_while(|env| !has_current(env)).last().unwrap();
+    let (mut failed, mut found) = (0, 0);
+    for syncs in 0.. {
+        let first = left.kill();
+        first.fail_sync_dir(syncs, SyncFailure::DropPending);
+        if Db::open("/db", options(&first)).is_ok() {
+            break;
+        }
+        failed += 1;
+        found += usize::from(has_current(&first));
+        for calls in 0.. {
+            let second = first.kill();
+            second.crash_after(second.mutations() + calls);
+            let is_open = Db::open("/db", options(&second)).is_ok();
+            for mode in CrashMode::FIXED {
+                let third = second.crash(&mode, 0);
+                let db = Db::open("/db", options(&third))
+                    .unwrap_or_else(|error| panic!("sync {syncs}, {calls} calls, {mode:?}: {error}"));
+                keyspace(&db, "k").put_with("a", "1", &synced()).unwrap();
+            }
+            if is_open {
+                break;
+            }
+        }
+    }
+    assert!(failed > 2 && found == 1, "{failed} creations failed, {found} with a `CURRENT`");
+}
+
 /// A database whose first large value is in the log, not synced. (The name of its blob file was not
 /// durable then when these tests were written; it is now.)
 fn with_a_new_blob_file() -> (MemEnv, Db) {

@@ -55,7 +55,9 @@ use crate::options::Options;
 use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, LOCK};
-use crate::version::manifest::{InForce, Manifest, prepare_current, read_current, stamp, switch_current};
+use crate::version::manifest::{
+    InForce, Manifest, point_current, prepare_current, read_current, stamp, switch_current,
+};
 use crate::wal::reader::highest_number;
 use crate::wal::reserve::RESERVE_BYTES;
 use crate::wal::segment::{Position, SegmentMaker};
@@ -96,6 +98,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
+    let is_new = |found: &&InForce| found.state.keyspaces.is_empty() && found.state.last_sequence == 0;
+    let created = found.as_ref().filter(is_new).map(|found| found.number);
     let InForce { number: old_manifest, mut state, is_torn, .. } = found.unwrap_or_else(|| InForce {
         state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
         ..InForce::default()
@@ -104,19 +108,20 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
+    if let Some(number) = created {
+        // A failed sync of the creation may have given the name up, which another sync would not
+        // miss; and without `CURRENT`, a log that goes on says that one is lost.
+        with_reserve(&maker, || point_current(&*env, directory, number))?;
+    }
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = match old_manifest {
         0 => beside_interrupted_creation(directory, &options)?,
         _ => replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?,
     };
     let lost = if is_torn { Lost::Torn } else { Lost::Unseen(state.last_sequence) };
-    let keep = || lost_edit::keep_tables(directory, &options, (&state, lost), &cache, &blobs_in_use(&recovering));
-    match keep() {
-        Err(error) if error.is_disk_full() && maker.reserve().spend() => {
-            keep().inspect_err(|_| maker.reserve().hold())?;
-        }
-        other => other?,
-    }
+    with_reserve(&maker, || {
+        lost_edit::keep_tables(directory, &options, (&state, lost), &cache, &blobs_in_use(&recovering))
+    })?;
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
     let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited, old_manifest));
@@ -140,6 +145,14 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     forget_changes::forget(&inner, true)?;
     inner.log.iter().for_each(|log| log.reserve().hold());
     Ok(inner)
+}
+
+/// Does what may need more room than a full disk has with what the database holds back for that.
+fn with_reserve(maker: &SegmentMaker, work: impl Fn() -> Result<()>) -> Result<()> {
+    match work() {
+        Err(error) if error.is_disk_full() && maker.reserve().spend() => work().inspect_err(|_| maker.reserve().hold()),
+        other => other,
+    }
 }
 
 /// An empty log. What an interrupted creation has left stays there for now, under numbers of its
