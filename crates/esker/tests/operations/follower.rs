@@ -379,6 +379,48 @@ fn a_keyspace_that_the_writer_has_dropped_is_dropped_there() {
     assert_eq!(before.iter(&new).count(), 0, "it was created later");
 }
 
+/// Seen: every call failed, and asked to try again. Trigger: a keyspace gets its first merge
+/// operator, or a time to live, is written to by these, and is dropped, all between two calls.
+/// Cost: the follower stayed where it was until the writer was some log segments ahead.
+#[test]
+fn a_keyspace_that_was_written_to_under_other_settings_and_dropped_does_not_stop_it() {
+    let merge = |db: &Db| {
+        let old = keyspace(db, "old");
+        old.set_merge_operator(UInt64Add).expect("set");
+        old.merge("a", 1u64.to_le_bytes()).expect("merge");
+    };
+    let expire = |db: &Db| {
+        let old = keyspace(db, "old");
+        old.set_ttl(Ttl::Enabled { default: None }).expect("set");
+        old.put_with_ttl("a", "2", Duration::from_secs(100)).expect("put");
+    };
+    let both = |db: &Db| {
+        expire(db);
+        merge(db);
+    };
+    let changes: [&dyn Fn(&Db); 3] = [&merge, &expire, &both];
+    for (number, change) in changes.into_iter().enumerate() {
+        for is_made_again in [false, true] {
+            let machine = Machine::new();
+            let db = machine.open();
+            keyspace(&db, "old").put("a", 1u64.to_le_bytes()).expect("put");
+            let follower = follow(machine.options());
+            change(&db);
+            db.drop_keyspace("old").expect("drop");
+            keyspace(&db, "other").put("b", "1").expect("put");
+            if is_made_again {
+                keyspace(&db, "old").put("c", "1").expect("put");
+            }
+            let progress = follower.catch_up().unwrap_or_else(|error| panic!("{number}: {error}"));
+            assert!(progress.at_end, "{number}: {progress:?}");
+            assert_eq!(contents(follower.db()), contents(&db), "{number}");
+            keyspace(&db, "other").put("b", "2").expect("put");
+            assert!(follower.catch_up().expect("catch up").at_end);
+            assert_eq!(contents(follower.db()), contents(&db), "{number}");
+        }
+    }
+}
+
 #[test]
 fn another_database_in_its_place_is_noticed() {
     let machine = Machine::new();

@@ -49,8 +49,11 @@ pub fn read_log(
         let fits = |operation: &AnyOperation<'_>| {
             state.keyspaces.get(&operation.keyspace()).is_none_or(|known| suits(known, operation))
         };
-        if !operations.iter().all(|operation| is_known(operation.keyspace()) && fits(operation)) {
-            return Ok(Taken::NotYet);
+        let awaited = || operations.iter().filter(|it| !is_known(it.keyspace()) || !fits(it));
+        if awaited().next().is_some() {
+            // Of a keyspace that was dropped since, no manifest tells the settings any more.
+            let is_over = awaited().all(|operation| newest.was_dropped(operation.keyspace()));
+            return Ok(if is_over { Taken::Lost } else { Taken::NotYet });
         }
         // Merges of other settings look the same. Those that were there before the manifest was
         // looked at are of its settings, unless tables had them before that was made. Once for each
