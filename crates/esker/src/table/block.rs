@@ -442,6 +442,7 @@ pub(super) fn copy_short(target: &mut [u8], source: &[u8]) {
                 target[end..].copy_from_slice(&last);
             }
         }
+        0 => {}
         // Three bytes that may overlap. A compiler may turn a loop here into a call of `memcpy`.
         1..=3 => {
             for place in [0, target.len() / 2, target.len() - 1] {

@@ -246,6 +246,21 @@ fn deletes_go_on_from_open_to_open_on_a_disk_without_any_room() {
     }
 }
 
+/// Found in a review, of a change that no release had: what was held back was gone for the first
+/// part of the open, and each log segment took all there was.
+#[test]
+fn an_empty_database_opens_again_and_again_on_a_disk_without_any_room() {
+    let env = MemEnv::new();
+    let options = simulated(&env).write_buffer_bytes(16 << 20).wal_segment_bytes(16 << 20);
+    Db::open(DIRECTORY, options.clone()).unwrap().close().unwrap();
+    env.set_capacity(Some(used(&env)));
+    for life in 0..25 {
+        let db = Db::open(DIRECTORY, options.clone()).unwrap_or_else(|error| panic!("{life}: {error}"));
+        db.close().unwrap_or_else(|error| panic!("{life}: {error}"));
+        assert!(life > 3 || files(&env)["RESERVE"].len() > 300_000, "{life}: {}", files(&env)["RESERVE"].len());
+    }
+}
+
 /// Seen: a range delete of everything gave no space back, for want of room for its table: the open
 /// had held back again all that was left. That is given up for it.
 #[test]

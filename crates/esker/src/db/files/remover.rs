@@ -15,7 +15,7 @@ use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
     CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
-use crate::version::manifest::{current_number, prepare_current, switch_current};
+use crate::version::manifest::{current_number, point_current};
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::{file_name as segment_name, file_number};
 use crate::wal::writer::{AppendError, LogWriter};
@@ -408,8 +408,7 @@ pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
     match (repair_mark::first_number(env, directory)?, current) {
         // A failed sync may have given up its name, which another sync would not miss.
         (Some(first), Some(current)) if current >= first => {
-            prepare_current(env, directory, current)?;
-            switch_current(env, directory)?;
+            point_current(env, directory, current)?;
         }
         (Some(first), _) => {
             for name in env.list(directory)? {

@@ -1,7 +1,7 @@
 //! Opening a database: creating what is missing, recovering what is there.
 //!
 //! 1. Take the lock.
-//! 2. Read the current manifest.
+//! 2. Read the current manifest. If nothing was ever written, make `CURRENT` durable anew.
 //! 3. Open its tables.
 //! 4. Replay the log into memtables: of each keyspace what is not in tables.
 //! 5. If the log had not been closed, write them to tables (`recovery_flush.rs`). If it had, and is
@@ -10,7 +10,8 @@
 //! 7. Write a new manifest and point `CURRENT` at it.
 //! 8. Remove what no manifest names.
 //!
-//! On a full disk, steps 5 to 7 have what the database holds back for that (`wal/reserve.rs`).
+//! On a full disk, steps 2 and 5 to 7 have what the database holds back for that
+//! (`wal/reserve.rs`).
 //!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any
 //! number of times. A recovery that fails removes the tables and blob files it has written: on a
@@ -98,8 +99,6 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
-    let is_new = |found: &&InForce| found.state.keyspaces.is_empty() && found.state.last_sequence == 0;
-    let created = found.as_ref().filter(is_new).map(|found| found.number);
     let InForce { number: old_manifest, mut state, is_torn, .. } = found.unwrap_or_else(|| InForce {
         state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
         ..InForce::default()
@@ -108,10 +107,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
-    if let Some(number) = created {
-        // A failed sync of the creation may have given the name up, which another sync would not
-        // miss; and without `CURRENT`, a log that goes on says that one is lost.
-        with_reserve(&maker, || point_current(&*env, directory, number))?;
+    if old_manifest != 0 && state.keyspaces.is_empty() && state.last_sequence == 0 {
+        // This may be the manifest of the creation, a failed sync of which may have given up the
+        // name of `CURRENT`: no other sync would miss that. A log that goes on without one would
+        // say that a database is lost.
+        with_reserve(&maker, || point_current(&*env, directory, old_manifest))?;
     }
     let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = match old_manifest {
@@ -147,10 +147,15 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     Ok(inner)
 }
 
-/// Does what may need more room than a full disk has with what the database holds back for that.
+/// Does what may need more room than a full disk has with what the database holds back for that,
+/// which it holds back again then: what comes next spends it by itself.
 fn with_reserve(maker: &SegmentMaker, work: impl Fn() -> Result<()>) -> Result<()> {
     match work() {
-        Err(error) if error.is_disk_full() && maker.reserve().spend() => work().inspect_err(|_| maker.reserve().hold()),
+        Err(error) if error.is_disk_full() && maker.reserve().spend() => {
+            let done = work();
+            maker.reserve().hold();
+            done
+        }
         other => other,
     }
 }
