@@ -2,12 +2,13 @@
 //! and its snapshots never change.
 
 use crate::common::{DIRECTORY, Machine, all, keyspace, pairs, text};
-use crate::interrupting::Interrupting;
+use crate::interrupting::{Interrupting, Work};
 use esker::internals::Random;
 use esker::merge::{StringAppend, UInt64Add};
 use esker::{CheckpointMode, Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -377,6 +378,46 @@ fn a_keyspace_that_the_writer_has_dropped_is_dropped_there() {
     let new = follower.db().existing_keyspace("old").expect("there");
     assert_eq!(pairs(&new), [("b".to_owned(), "2".to_owned())]);
     assert_eq!(before.iter(&new).count(), 0, "it was created later");
+}
+
+/// Seen: `Corruption`, a table is missing. Trigger: the writer replaces its manifest just when it is
+/// looked at, removes a table that the new one names, and replaces its manifest just then again.
+#[test]
+fn a_manifest_that_is_replaced_at_each_look_explains_a_table_that_is_gone() {
+    let machine = Machine::new();
+    let env = Interrupting::new(&machine.env, |_| false, Duration::from_secs(60));
+    let writer = Arc::new(Mutex::new(Some(machine.open())));
+    let with = |work: fn(&Db)| work(writer.lock().expect("the lock").as_ref().expect("open"));
+    let write = |db: &Db| {
+        let names = keyspace(db, "names");
+        names.put("a", names.get("a").expect("get").map_or(1, |value| value[0] + 1).to_be_bytes()).expect("put");
+        db.flush().expect("flush");
+    };
+    with(write);
+    let follower = follow(machine.options().env(Arc::new(env.clone())));
+    with(write);
+    let open_again = || -> Work {
+        let (writer, options) = (Arc::clone(&writer), machine.options());
+        Box::new(move || {
+            let mut writer = writer.lock().expect("the lock");
+            drop(writer.take());
+            *writer = Some(Db::open(DIRECTORY, options).expect("open"));
+        })
+    };
+    let compact: Work = {
+        let writer = Arc::clone(&writer);
+        Box::new(move || {
+            let writer = writer.lock().expect("the lock");
+            keyspace(writer.as_ref().expect("open"), "names").compact().expect("compact");
+        })
+    };
+    let is_manifest: fn(&Path) -> bool = |path| path.to_string_lossy().contains("MANIFEST-");
+    let is_table: fn(&Path) -> bool = |path| path.extension().is_some_and(|it| it == "table");
+    env.interrupt_looks_with([(is_manifest, open_again()), (is_table, compact), (is_manifest, open_again())]);
+    let progress = follower.catch_up().expect("catch up");
+    assert!(env.has_interrupted() && progress.at_end, "{progress:?}");
+    let followed = follower.db().existing_keyspace("names").expect("there");
+    assert_eq!(followed.get("a").expect("get").as_deref(), Some(&[2][..]));
 }
 
 /// Seen: every call failed, and asked to try again. Trigger: a keyspace gets its first merge

@@ -3,13 +3,14 @@
 use esker::env::mem::MemEnv;
 use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use esker::{Error, Result};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-type Work = Box<dyn FnOnce() + Send>;
+pub type Work = Box<dyn FnOnce() + Send>;
 
 /// Does some work, once, before a file is created that `is_it`.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub struct Interrupting {
     also_listed: Option<&'static str>,
     listings: Arc<AtomicU64>,
     work: Arc<Mutex<Option<Work>>>,
+    before_looks: Arc<Mutex<VecDeque<(fn(&Path) -> bool, Work)>>>,
 }
 
 impl Interrupting {
@@ -34,6 +36,7 @@ impl Interrupting {
             also_listed: None,
             listings: Arc::default(),
             work: Arc::default(),
+            before_looks: Arc::default(),
         }
     }
 
@@ -54,9 +57,25 @@ impl Interrupting {
         *self.work.lock().unwrap() = Some(Box::new(work));
     }
 
-    /// Whether it has begun.
+    /// Does the first of these, in the same way, before it is looked whether a file is there of
+    /// which that holds; then waits for that of the second, and so on.
+    pub fn interrupt_looks_with(&self, works: impl IntoIterator<Item = (fn(&Path) -> bool, Work)>) {
+        self.before_looks.lock().unwrap().extend(works);
+    }
+
+    /// Whether all of it has begun.
     pub fn has_interrupted(&self) -> bool {
-        self.work.lock().unwrap().is_none()
+        self.work.lock().unwrap().is_none() && self.before_looks.lock().unwrap().is_empty()
+    }
+
+    fn wait_for(&self, work: Work) {
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            work();
+            let _ = done.send(());
+        });
+        let ended = ended.recv_timeout(self.patience);
+        assert!(ended != Err(RecvTimeoutError::Disconnected), "the work has panicked");
     }
 }
 
@@ -69,15 +88,7 @@ impl std::fmt::Debug for Interrupting {
 impl Env for Interrupting {
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
         let work = (self.is_it)(path).then(|| self.work.lock().unwrap().take()).flatten();
-        if let Some(work) = work {
-            let (done, ended) = std::sync::mpsc::channel();
-            std::thread::spawn(move || {
-                work();
-                let _ = done.send(());
-            });
-            let ended = ended.recv_timeout(self.patience);
-            assert!(ended != Err(RecvTimeoutError::Disconnected), "the work has panicked");
-        }
+        work.into_iter().for_each(|work| self.wait_for(work));
         self.inner.create(path)
     }
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
@@ -96,6 +107,11 @@ impl Env for Interrupting {
         Ok(names)
     }
     fn exists(&self, path: &Path) -> Result<bool> {
+        let mut works = self.before_looks.lock().unwrap();
+        let is_next = works.front().is_some_and(|(is_it, _)| is_it(path));
+        let work = if is_next { works.pop_front() } else { None };
+        drop(works);
+        work.into_iter().for_each(|(_, work)| self.wait_for(work));
         self.inner.exists(path)
     }
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {

@@ -125,8 +125,8 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
         if let Some(InForce { number, state, .. }) = next {
             match install(inner, following, state) {
                 Ok(()) => (following.manifest, following.stamp) = (number, current),
-                // What was missing is needed no more.
-                Err(_) if look() != current => continue,
+                // What was missing is needed no more. None is another one each time.
+                Err(_) if current.is_none() || look() != current => continue,
                 Err(error) => return Err(error),
             }
         }
