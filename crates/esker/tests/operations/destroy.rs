@@ -3,7 +3,7 @@
 use crate::common::*;
 use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::MemEnv;
+use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Db, Error};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -96,6 +96,34 @@ fn cut_short_anywhere_it_leaves_no_database_that_opens_and_can_be_repeated() {
         assert!(files(&env).is_empty(), "{nth}");
     }
     assert!(cut > 5, "only {cut} calls failed");
+}
+
+/// Seen: `CURRENT` was there after a power loss, and its manifest or its log was not. Trigger: the
+/// removal of `CURRENT` is reported to have failed and has not, the process ends, and a second
+/// attempt is cut off by the power loss.
+#[test]
+fn a_second_attempt_cut_off_leaves_no_part_of_a_database_behind_its_current() {
+    let mut cut = 0;
+    let first = filled();
+    let faulty = FaultEnv::new(Arc::new(first.clone()));
+    faulty.add(Rule::new(Class::Remove, 0, Action::FailAfter(ErrorKind::Other)));
+    assert!(Db::destroy(DIRECTORY, simulated(&first).env(Arc::new(faulty))).is_err());
+    for calls in 0.. {
+        let second = first.kill();
+        second.crash_after(second.mutations() + calls);
+        if Db::destroy(DIRECTORY, simulated(&second)).is_ok() {
+            break;
+        }
+        cut += 1;
+        for seed in 0..30 {
+            let third = second.crash(&CrashMode::Random, seed);
+            if files(&third).contains_key("CURRENT") {
+                let large = keyspace(&open(&third), "k").get("large").unwrap();
+                assert_eq!(large.map(|value| value.len()), Some(100_000), "{calls}, {seed}");
+            }
+        }
+    }
+    assert!(cut > 5, "only {cut} calls were cut off");
 }
 
 #[test]

@@ -376,12 +376,13 @@ pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<(
 /// Removes files that are all of a database, but for the lock, which the caller holds: that goes
 /// last. Another process that takes it afterwards sees that its file has no name.
 pub fn remove_database(env: &dyn Env, directory: &Path, mut names: Vec<String>) -> Result<()> {
-    names.sort_by_key(|name| name != CURRENT);
+    if let Some(current) = names.iter().position(|name| name == CURRENT) {
+        env.remove(&directory.join(names.swap_remove(current)))?;
+    }
+    // Also where it is not there: an attempt before may have removed it, and not come to this.
+    env.sync_dir(directory)?;
     for name in names {
         env.remove(&directory.join(&name))?;
-        if name == CURRENT {
-            env.sync_dir(directory)?;
-        }
     }
     env.sync_dir(directory)?;
     env.remove(&directory.join(LOCK))
