@@ -42,6 +42,7 @@ pub(super) const TRIED_NUMBERS: usize = 1 << 16;
 /// there are one or two of them, and few numbers that they can have.
 pub(super) const IDENTIFY_BYTES: u64 = (16 * TRIED_NUMBERS * LINK_BYTES) as u64;
 
+#[derive(Clone)]
 pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn LogFile>,
@@ -75,8 +76,6 @@ pub struct Record<'a> {
     pub path: &'a Path,
     /// See `path`.
     pub offset: u64,
-    /// Where the read of the file began that brought it, and what comes behind it.
-    pub read_at: u64,
 }
 
 /// What the visitor of a record says.
@@ -513,18 +512,13 @@ impl<'a> SegmentReader<'a> {
         Ok(&self.window[(offset - self.window_at) as usize..])
     }
 
-    /// The intact record at `offset`, if there is one.
-    pub(super) fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
-        Ok(self.record_read_at(offset)?.map(|(header, payload, _)| (header, payload)))
-    }
-
     /// Has the next record read from the file again.
     pub(super) fn read_anew(&mut self) {
         self.window.clear();
     }
 
-    /// The same as [`SegmentReader::record`], and where the read of the file began that brought it.
-    pub(super) fn record_read_at(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8], u64)>> {
+    /// The intact record at `offset`, if there is one.
+    pub(super) fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
         let length = self.found.bytes;
         if offset + RECORD_HEADER_BYTES as u64 > length {
             return Ok(None);
@@ -535,9 +529,8 @@ impl<'a> SegmentReader<'a> {
         let total = RECORD_HEADER_BYTES + header.payload_bytes;
         self.checked_bytes += total as u64;
         self.bytes(offset, total)?;
-        let read_at = self.window_at;
-        let record = &self.window[(offset - read_at) as usize..][..total];
-        Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..], read_at)))
+        let record = &self.window[(offset - self.window_at) as usize..][..total];
+        Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
     }
 
     /// Hands every batch to `visit`; returns where the segment's intact records end, or where its
@@ -556,7 +549,7 @@ impl<'a> SegmentReader<'a> {
         let mut offset = HEADER_BYTES as u64;
         let mut missing = None;
         while offset < cut {
-            let Some((header, payload, read_at)) = self.record_read_at(offset)? else { break };
+            let Some((header, payload)) = self.record(offset)? else { break };
             let step = record_bytes(header.payload_bytes);
             let closed = header.kind == RecordType::Close;
             if header.kind == RecordType::Batch {
@@ -566,7 +559,7 @@ impl<'a> SegmentReader<'a> {
                 }
                 let payload_at = offset + RECORD_HEADER_BYTES as u64;
                 let (sequence, segment) = (header.sequence, number);
-                match visit(Record { sequence, payload, segment, path: &path, offset: payload_at, read_at })? {
+                match visit(Record { sequence, payload, segment, path: &path, offset: payload_at })? {
                     Visited::Last(last) => *last_sequence = last,
                     Visited::Missing(error) => {
                         missing = Some(error);

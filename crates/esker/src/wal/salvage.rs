@@ -361,7 +361,7 @@ fn read_segment(
     let mut offset = HEADER_BYTES as u64;
     let mut closed = false;
     while cut.is_none_or(|cut| offset < cut) {
-        let Some((header, payload, read_at)) = reader.record_read_at(offset)? else { break };
+        let Some((header, payload)) = reader.record(offset)? else { break };
         closed = header.kind == RecordType::Close;
         if header.kind == RecordType::Batch {
             let record = Record {
@@ -370,7 +370,6 @@ fn read_segment(
                 segment: number,
                 path: &found.path,
                 offset: offset + (record_bytes(0)),
-                read_at,
             };
             let ascends = header.sequence > *last_sequence;
             let visited = if ascends {

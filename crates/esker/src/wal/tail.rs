@@ -39,7 +39,8 @@ pub enum End {
     Lost,
 }
 
-/// See the module's comment.
+/// See the module's comment. A copy reads on from the same place.
+#[derive(Clone)]
 pub struct LogTail {
     maker: SegmentMaker,
     number: u64,
@@ -60,6 +61,7 @@ enum Successor {
 }
 
 /// A segment that leads back to another one.
+#[derive(Clone)]
 struct Next {
     number: u64,
     found: SegmentFile,
@@ -168,7 +170,7 @@ impl LogTail {
         let path = self.found.path.clone();
         let end = self.next.as_ref().map_or(u64::MAX, |next| next.previous_end);
         while self.offset < end {
-            let Some((header, payload, read_at)) = reader.record_read_at(self.offset)? else { break };
+            let Some((header, payload)) = reader.record(self.offset)? else { break };
             if header.kind == RecordType::Batch {
                 // Numbers ascend, unless it is another log.
                 if header.sequence <= self.last_sequence {
@@ -176,7 +178,7 @@ impl LogTail {
                 }
                 let offset = self.offset + RECORD_HEADER_BYTES as u64;
                 let (sequence, segment) = (header.sequence, self.number);
-                let record = Record { sequence, payload, segment, path: &path, offset, read_at };
+                let record = Record { sequence, payload, segment, path: &path, offset };
                 match visit(record, Position { segment: self.number, offset: self.offset })? {
                     Taken::Yes => self.last_sequence = header.sequence,
                     Taken::NotYet => return Ok(End::NotYet),
@@ -235,7 +237,7 @@ impl LogTail {
 /// The links of the segments behind the one that is read, as they were found: of a log of many
 /// segments, each is read once, and not at each step. A file may be gone since, or have another
 /// segment: who goes by a link reads it again.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Links {
     /// The names of the files that need not be looked at again.
     names: BTreeSet<String>,

@@ -403,7 +403,7 @@ impl Verifying<'_> {
         let mut offset = HEADER_BYTES as u64;
         let (mut closed, mut searched) = (false, false);
         while offset < cut {
-            let Some((header, payload, read_at)) = reader.record_read_at(offset)? else {
+            let Some((header, payload)) = reader.record(offset)? else {
                 if offset >= vouched && !closed && !searched {
                     vouched = vouched.max(synced_behind(&mut reader, offset, *last_sequence, most)?);
                     searched = true;
@@ -433,7 +433,7 @@ impl Verifying<'_> {
             if header.kind == RecordType::Batch {
                 let payload_at = offset + record_bytes(0);
                 let (path, sequence) = (found.path.as_path(), header.sequence);
-                let record = Record { sequence, payload, segment: number, path, offset: payload_at, read_at };
+                let record = Record { sequence, payload, segment: number, path, offset: payload_at };
                 let missing = self.check(&record, last_sequence)?;
                 if !missing.is_empty() {
                     if offset >= vouched && !searched {

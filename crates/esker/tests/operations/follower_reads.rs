@@ -110,6 +110,8 @@ fn a_range_replaced_in_one_batch_is_never_seen_empty() {
     }
     batch.put(&k, "k", "new").unwrap();
     batch.commit().unwrap();
+    // The manifest of that tells a later number.
+    keyspace(&db, "other").ingest([("a", "1")]).unwrap();
     follower.catch_up().unwrap();
     assert_eq!(*looks.found.lock().unwrap(), vec![Some(b"old".to_vec()); 2]);
     assert_eq!(followed.get("k").unwrap().as_deref(), Some(&b"new"[..]));

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub type Work = Box<dyn FnOnce() + Send>;
+/// Work, and of which files it is done before they are looked for.
+type BeforeLook = (fn(&Path) -> bool, Work);
 
 /// Does some work, once, before a file is created that `is_it`.
 #[derive(Clone)]
@@ -23,7 +25,7 @@ pub struct Interrupting {
     also_listed: Option<&'static str>,
     listings: Arc<AtomicU64>,
     work: Arc<Mutex<Option<Work>>>,
-    before_looks: Arc<Mutex<VecDeque<(fn(&Path) -> bool, Work)>>>,
+    before_looks: Arc<Mutex<VecDeque<BeforeLook>>>,
 }
 
 impl Interrupting {
@@ -59,7 +61,7 @@ impl Interrupting {
 
     /// Does the first of these, in the same way, before it is looked whether a file is there of
     /// which that holds; then waits for that of the second, and so on.
-    pub fn interrupt_looks_with(&self, works: impl IntoIterator<Item = (fn(&Path) -> bool, Work)>) {
+    pub fn interrupt_looks_with(&self, works: impl IntoIterator<Item = BeforeLook>) {
         self.before_looks.lock().unwrap().extend(works);
     }
 

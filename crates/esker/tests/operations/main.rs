@@ -30,6 +30,7 @@ mod filter_policy;
 mod filters;
 mod flush_beside_flush;
 mod follower;
+mod follower_beside_work;
 mod follower_checkpoint;
 mod follower_reads;
 mod get_into;

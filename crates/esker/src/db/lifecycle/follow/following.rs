@@ -1,6 +1,7 @@
 //! What a follower knows of the files that another process writes.
 
 use crate::db::lifecycle::directory::segments_to_read;
+use crate::db::lifecycle::follow::log::News;
 use crate::db::state::inner::Inner;
 use crate::db::state::read_state::ReadState;
 use crate::error::{Error, Result};
@@ -22,6 +23,9 @@ pub struct Following {
     /// What is installed.
     pub(super) state: ManifestState,
     pub(super) tail: LogTail,
+    /// What attempts have read of the log behind that which did not come to the end: the next one
+    /// goes on, else one that has much to read beside a writer that changes its files would never.
+    pub(super) news: Option<News>,
     /// Of each keyspace, where in the log its memtables begin: that of the active one first, then
     /// those of the immutable ones, newest first.
     pub(super) begins: BTreeMap<u64, VecDeque<Position>>,

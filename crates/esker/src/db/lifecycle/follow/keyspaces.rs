@@ -9,31 +9,36 @@ use crate::db::state::read_state::ReadState;
 use crate::error::Result;
 use crate::memtable::MemtableWriter;
 use crate::version::edit::{KeyspaceRecord, ManifestState};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// Makes the keyspaces that are new by the manifest known, empty.
-pub fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
+/// The orders of the keys of the keyspaces that are new in `next`.
+///
+/// # Errors
+/// A comparator is missing.
+pub fn new_orders(inner: &Inner, installed: &ManifestState, next: &ManifestState) -> Result<BTreeMap<u64, KeyOrder>> {
+    let new = next.keyspaces.iter().filter(|(id, _)| !installed.keyspaces.contains_key(id));
+    new.map(|(&id, record)| Ok((id, inner.options.key_order(&record.name, &record.comparator)?))).collect()
+}
+
+/// Takes over names and settings, and makes the new keyspaces, which have these `orders`, empty.
+pub fn create_keyspaces(
+    inner: &Inner,
+    following: &mut Following,
+    next: &ManifestState,
+    orders: BTreeMap<u64, KeyOrder>,
+) {
     take_over_names(inner, following, next);
     take_over_settings(inner, &mut following.state, next);
-    for (&id, record) in &next.keyspaces {
-        if following.state.keyspaces.contains_key(&id) {
-            continue;
-        }
+    for (id, order) in orders {
+        let Some(record) = next.keyspaces.get(&id) else { continue };
         // One of the same name was dropped before.
         if let Some(old) = keyspaces::find(inner, &record.name) {
             drop_keyspace(inner, &mut inner.writer.lock(), &mut following.replaced, old.id);
         }
-        // Its tables come with the manifest.
-        let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
-        let order = inner.options.key_order(&record.name, &record.comparator)?;
         let (active, writer) = new_memtable(&order, &inner.options, 0, 0, &inner.memory);
-        add_keyspace(inner, id, (&record, order), ReadState::of_memtable(active), writer);
-        following.begins.insert(id, VecDeque::from([following.tail.position()]));
-        following.state.keyspaces.insert(id, record);
+        add_keyspace(inner, id, (record, order), ReadState::of_memtable(active), writer);
     }
-    following.state.next_keyspace = following.state.next_keyspace.max(next.next_keyspace);
-    Ok(())
 }
 
 /// Takes over what was changed of keyspaces that are known.

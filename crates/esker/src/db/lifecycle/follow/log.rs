@@ -1,9 +1,9 @@
-//! Reading on in the log that is followed, into memtables.
+//! Reading on in the log that is followed, and applying what was read to memtables.
 
-use crate::base::batch::{AnyOperation, Operation};
+use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
-use crate::db::lifecycle::follow::following::Following;
+use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::follower_progress::FollowerProgress;
 use crate::db::lifecycle::recovery::decode;
 use crate::db::state::inner::{Inner, Writer};
@@ -12,11 +12,10 @@ use crate::db::write::batch_size::{add_reservation_bytes, reservation_bytes};
 use crate::error::{Error, Result};
 use crate::memtable::WriteContext;
 use crate::version::edit::{KeyspaceRecord, ManifestState};
-use crate::version::manifest::{InForce, stamp};
 use crate::wal::format::record_bytes;
 use crate::wal::reader::Record;
 use crate::wal::segment::Position;
-use crate::wal::tail::{End, Taken};
+use crate::wal::tail::{End, LogTail, Taken};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
@@ -28,66 +27,122 @@ const MEMTABLE_PART: usize = 8;
 /// everything anew: tables instead of log.
 const MOST_BEHIND: u64 = 4;
 
-/// Step 2. `next`: the manifest as it was read before, if it has changed; a keyspace that it does
-/// not know has been created since.
+/// What was read of the log and is to be applied. Under a newer manifest it is so still, but for
+/// what that has in tables or has dropped.
+pub struct News {
+    /// The batches of which something is in no table, in their order.
+    batches: Vec<NewBatch>,
+    progress: FollowerProgress,
+    /// The last write, and where its batch ends.
+    end: Option<(Sequence, Position)>,
+    /// Behind all of it.
+    tail: LogTail,
+}
+
+/// A batch that was found to be possible.
+struct NewBatch {
+    first: Sequence,
+    payload: Vec<u8>,
+    position: Position,
+    /// Where it ends.
+    end: Position,
+}
+
+impl News {
+    /// Nothing yet.
+    pub fn behind(tail: &LogTail) -> News {
+        News { batches: Vec::new(), progress: FollowerProgress::default(), end: None, tail: tail.clone() }
+    }
+
+    /// Where reading has ended.
+    pub fn position(&self) -> Position {
+        self.tail.position()
+    }
+
+    pub fn into_tail(self) -> LogTail {
+        self.tail
+    }
+}
+
+/// Step 2: reads on to the end of the log, and changes nothing else. `newest`: the manifest as it
+/// was read last, and the orders of the keyspaces that are new in it; one that it does not know has
+/// been created since.
 pub fn read_log(
     inner: &Inner,
-    following: &mut Following,
-    next: Option<&InForce>,
-    progress: &mut FollowerProgress,
+    news: &mut News,
+    newest: &ManifestState,
+    orders: &BTreeMap<u64, KeyOrder>,
 ) -> Result<End> {
-    let mut looked_behind = None;
-    let Following { manifest, state, tail, begins, .. } = following;
-    let (number, newest) = next.map_or((*manifest, &*state), |next| (next.number, &next.state));
     // All of that is in tables, also where the log is kept for readers of changes.
-    if tail.position().segment + MOST_BEHIND < newest.log_floor {
+    if news.position().segment + MOST_BEHIND < newest.log_floor {
         return Ok(End::Lost);
     }
+    let News { batches, progress, end, tail } = news;
     tail.read(None, &mut |record, position| {
         let operations = decode(&record)?;
-        let is_known = |id: u64| state.keyspaces.contains_key(&id) || newest.was_dropped(id) || state.was_dropped(id);
-        let fits = |operation: &AnyOperation<'_>| {
-            state.keyspaces.get(&operation.keyspace()).is_none_or(|known| suits(known, operation))
-        };
-        let awaited = || operations.iter().filter(|it| !is_known(it.keyspace()) || !fits(it));
-        if awaited().next().is_some() {
-            // Of a keyspace that was dropped since, no manifest tells the settings any more.
-            let is_over = awaited().all(|operation| newest.was_dropped(operation.keyspace()));
-            return Ok(if is_over { Taken::Lost } else { Taken::NotYet });
+        refuse_impossible(inner, orders, &record, &operations)?;
+        let first = record.sequence;
+        let needed = operations.iter().zip(first..).filter(|(it, sequence)| is_needed(newest, it, *sequence));
+        let needed: Vec<&AnyOperation<'_>> = needed.map(|(it, _)| it).collect();
+        let is_known =
+            |it: &&AnyOperation<'_>| newest.keyspaces.get(&it.keyspace()).is_some_and(|keyspace| suits(keyspace, it));
+        if !needed.iter().all(is_known) {
+            return Ok(Taken::NotYet);
         }
-        // Merges of other settings look the same. Those that were there before the manifest was
-        // looked at are of its settings, unless tables had them before that was made. Once for each
-        // read of the file.
-        let read = Some((record.segment, record.read_at));
-        if looked_behind != read && operations.iter().any(is_merge) {
-            if !is_in_force(inner, number) {
-                return Ok(Taken::NotYet);
-            }
-            looked_behind = read;
-        }
-        let mut numbered = operations.iter().zip(record.sequence..);
-        if number != *manifest && numbered.any(|(operation, sequence)| is_of_others(state, newest, operation, sequence))
-        {
-            return Ok(Taken::Lost);
-        }
-        refuse_impossible(inner, &record, &operations)?;
-        if !values_are_there(inner, state, &operations, record.sequence)? {
+        if !values_are_there(inner, &needed)? {
             return Ok(Taken::Lost);
         }
         let bytes = record_bytes(record.payload.len());
-        apply_record(inner, state, begins, (record.sequence, &operations), (position, bytes));
-        operations.iter().for_each(|operation| inner.watchers.note(operation));
+        let behind = Position { offset: position.offset + bytes, ..position };
+        *end = Some((first - 1 + operations.len() as u64, behind));
         progress.batches += 1;
         progress.log_bytes += bytes;
+        if !needed.is_empty() {
+            batches.push(NewBatch { first, payload: record.payload.to_vec(), position, end: behind });
+        }
         Ok(Taken::Yes)
     })
+}
+
+/// Whether an operation of a log that goes on behind the manifest `newest` is in none of its
+/// tables, and its keyspace was not dropped by then: whatever settings it was written with, it is
+/// not applied otherwise.
+fn is_needed(newest: &ManifestState, operation: &AnyOperation<'_>, sequence: Sequence) -> bool {
+    let id = operation.keyspace();
+    !newest.was_dropped(id) && newest.keyspaces.get(&id).is_none_or(|keyspace| sequence > keyspace.flushed)
+}
+
+/// Step 4: applies what was read. `state`: what is installed; `begins`: see `following.rs`.
+pub fn apply_news(
+    inner: &Inner,
+    state: &ManifestState,
+    begins: &mut BTreeMap<u64, VecDeque<Position>>,
+    news: &News,
+) -> FollowerProgress {
+    for batch in &news.batches {
+        // All of it was decoded when it was read.
+        let operations: Vec<_> = Operations::new(&batch.payload).map_while(std::result::Result::ok).collect();
+        apply_batch(inner, state, begins, batch, &operations);
+        operations.iter().for_each(|operation| inner.watchers.note(operation));
+    }
+    let mut writer = inner.writer.lock();
+    let (last, read_to) = news.end.unwrap_or((0, writer.read_to));
+    writer.last_sequence = writer.last_sequence.max(last).max(state.last_sequence);
+    writer.read_to = read_to;
+    inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+    news.progress
 }
 
 /// Refuses what no engine writes, as a recovery does.
 ///
 /// # Errors
 /// `Corruption`.
-fn refuse_impossible(inner: &Inner, record: &Record<'_>, operations: &[AnyOperation<'_>]) -> Result<()> {
+fn refuse_impossible(
+    inner: &Inner,
+    orders: &BTreeMap<u64, KeyOrder>,
+    record: &Record<'_>,
+    operations: &[AnyOperation<'_>],
+) -> Result<()> {
     let impossible = |what: &str| Error::corruption(record.path, record.offset, what);
     if record.sequence.checked_add(operations.len() as u64).is_none_or(|next| next > MAX_SEQUENCE + 1) {
         return Err(impossible("an impossible sequence number"));
@@ -99,7 +154,7 @@ fn refuse_impossible(inner: &Inner, record: &Record<'_>, operations: &[AnyOperat
     for range in ranges {
         let writer = inner.writer.lock();
         let target = writer.keyspaces.get(range.keyspace as usize).and_then(Option::as_ref);
-        let order = target.map(|target| &target.keyspace.order);
+        let order = target.map(|target| &target.keyspace.order).or_else(|| orders.get(&range.keyspace));
         if order.is_some_and(|order| order.is_trusted() && !range.is_possible(order)) {
             return Err(impossible("a range delete that ends before it begins"));
         }
@@ -107,25 +162,27 @@ fn refuse_impossible(inner: &Inner, record: &Record<'_>, operations: &[AnyOperat
     Ok(())
 }
 
-/// Applies what of a record is in no table. `first`: the number of its first operation; `bytes`: of
-/// the record.
-fn apply_record(
+/// Applies what of a batch is in no table.
+fn apply_batch(
     inner: &Inner,
     state: &ManifestState,
     begins: &mut BTreeMap<u64, VecDeque<Position>>,
-    (first, operations): (Sequence, &[AnyOperation<'_>]),
-    (position, bytes): (Position, u64),
+    batch: &NewBatch,
+    operations: &[AnyOperation<'_>],
 ) {
-    let is_new = |(operation, sequence): &(&AnyOperation<'_>, Sequence)| {
-        state.keyspaces.get(&operation.keyspace()).is_some_and(|known| *sequence > known.flushed)
-    };
-    let new = || operations.iter().zip(first..).filter(is_new);
+    let &NewBatch { first, position, end, .. } = batch;
+    let new = || operations.iter().zip(first..).filter(|(it, sequence)| is_needed(state, it, *sequence));
     let mut needs = Vec::new();
     new().for_each(|(it, _)| add_reservation_bytes(&mut needs, it.keyspace(), bytes_in_memory(it)));
     let mut writer = inner.writer.lock();
     // For all of it: in two memtables, a range that it replaces would be empty for a moment.
     for &(id, bytes) in &needs {
-        make_room(inner, &mut writer, id, bytes, || begins.entry(id).or_default().push_front(position));
+        let begins = begins.entry(id).or_default();
+        make_room(inner, &mut writer, id, bytes, || begins.push_front(position));
+        let target = writer.keyspaces.get(id as usize).and_then(Option::as_ref);
+        if let Some(begin) = begins.front_mut().filter(|_| target.is_some_and(|it| it.memtable.memtable().is_empty())) {
+            *begin = position;
+        }
     }
     let (newest_snapshot, finished) = (inner.snapshots.newest(), first - 1);
     let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
@@ -134,7 +191,7 @@ fn apply_record(
         apply(&mut writer, operation, sequence, (newest_snapshot, finished), reserved);
     }
     writer.last_sequence = writer.last_sequence.max(finished + operations.len() as u64);
-    writer.read_to = Position { offset: position.offset + bytes, ..position };
+    writer.read_to = end;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
 }
 
@@ -149,32 +206,12 @@ fn is_merge(operation: &AnyOperation<'_>) -> bool {
     matches!(operation, AnyOperation::Key(operation) if matches!(operation.kind, Kind::Merge | Kind::MergeFirst))
 }
 
-/// Whether the manifest of that number is in force: as long as it is, all settings are the same.
-fn is_in_force(inner: &Inner, number: u64) -> bool {
-    stamp(&*inner.options.env, &inner.directory).is_ok_and(|now| now.is_some_and(|(now, _)| now == number))
-}
-
-/// Whether it may be a merge of settings that came and went: operands are in tables, combined,
-/// before their settings are changed. `state`: what is installed. `next`: the manifest that has
-/// taken the place of that, or of several.
-fn is_of_others(state: &ManifestState, next: &ManifestState, operation: &AnyOperation<'_>, sequence: Sequence) -> bool {
-    let id = operation.keyspace();
-    let is_flushed = |state: &ManifestState| state.keyspaces.get(&id).is_some_and(|known| sequence <= known.flushed);
-    is_merge(operation) && !is_flushed(state) && (is_flushed(next) || next.was_dropped(id))
-}
-
-/// Whether the large values that the operations refer to are there; those that are in tables
-/// already need not be. Opened, they can be read from here on.
-fn values_are_there(
-    inner: &Inner,
-    state: &ManifestState,
-    operations: &[AnyOperation<'_>],
-    first: Sequence,
-) -> Result<bool> {
-    for (operation, sequence) in operations.iter().zip(first..) {
+/// Whether the large values that the operations refer to are there. Opened, they can be read from
+/// here on.
+fn values_are_there(inner: &Inner, operations: &[&AnyOperation<'_>]) -> Result<bool> {
+    for operation in operations {
         let AnyOperation::Key(operation) = operation else { continue };
-        let is_needed = state.keyspaces.get(&operation.keyspace).is_some_and(|keyspace| sequence > keyspace.flushed);
-        if operation.kind != Kind::PutBlob || !is_needed {
+        if operation.kind != Kind::PutBlob {
             continue;
         }
         let Some(reference) = BlobReference::decode(operation.value) else { return Ok(false) };

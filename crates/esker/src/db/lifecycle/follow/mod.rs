@@ -1,13 +1,18 @@
 //! Following a database that another process writes: its manifest and its log are read as they
 //! grow, without its doing.
 //!
-//! 1. Read the manifest, if it has changed. Everything that is in tables by it is in the log too,
-//!    or was written without one.
-//! 2. Read on in the log to its end, into memtables. Now the follower has all writes that were
-//!    acknowledged before step 1, and none that the tables have is missing.
+//! 1. Read the manifest, if it has changed.
+//! 2. Read on in the log to its end. If the manifest is the same still, this is one state that the
+//!    database had: all writes that were acknowledged before step 1 are there, and none comes
+//!    behind a load, a drop or settings that are not. If it is not, begin again.
 //! 3. If the manifest had changed: open its tables. They take the place of the ones before, and of
 //!    the memtables that they hold, in one step for all keyspaces. A memtable that they hold in
 //!    part is made again from the log, which still has the rest.
+//! 4. Apply what was read of the log to memtables, but for what the tables hold.
+//!
+//! Nothing changes before all of it is read and opened: after an error the follower has the state
+//! that it had before, or one that was read anew. What was read of the log is kept for the next
+//! attempt.
 //!
 //! A writer removes tables and releases log segments only behind an edit of the manifest. Where one
 //! is gone before it was opened, the manifest has changed again, and the steps are repeated. If the
@@ -20,7 +25,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `following` | what a follower knows of the files |
-//! | `log` | step 2 |
+//! | `log` | steps 2 and 4 |
 //! | `tables` | step 3 |
 //! | `keyspaces` | what the manifest says of keyspaces |
 
@@ -32,10 +37,13 @@ mod tables;
 pub use crate::db::lifecycle::follow::following::Following;
 
 use crate::base::key::Sequence;
+use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::follow::following::{begins_at, changed_too_fast, tail_at};
-use crate::db::lifecycle::follow::keyspaces::{add_keyspace, create_keyspaces, drop_keyspace, take_over_names};
-use crate::db::lifecycle::follow::log::read_log;
-use crate::db::lifecycle::follow::tables::install;
+use crate::db::lifecycle::follow::keyspaces::{
+    add_keyspace, create_keyspaces, drop_keyspace, new_orders, take_over_names,
+};
+use crate::db::lifecycle::follow::log::{News, apply_news, read_log};
+use crate::db::lifecycle::follow::tables::{Next, install, prepare, release_replaced};
 use crate::db::lifecycle::follower_progress::{FollowerLag, FollowerProgress};
 use crate::db::lifecycle::open::{FoundState, read_beside_writer, read_everything};
 use crate::db::lifecycle::recovery::Recovering;
@@ -45,9 +53,11 @@ use crate::db::state::memory;
 use crate::db::state::read_state::ReadState;
 use crate::error::{Error, Result};
 use crate::options::Options;
+use crate::version::edit::ManifestState;
 use crate::version::manifest::{InForce, is_switched, read_current, stamp};
 use crate::wal::segment::Position;
 use crate::wal::tail::End;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +66,8 @@ use std::time::Duration;
 /// How often a change by the writer may come in between, and how long to wait after the first few.
 const ATTEMPTS: usize = 50;
 const PATIENCE: Duration = Duration::from_millis(2);
+
+type Prepared = (Vec<Next>, InForce, Option<(u64, u64)>, BTreeMap<u64, KeyOrder>);
 
 /// Opens a database for following.
 pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
@@ -66,16 +78,15 @@ pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
     let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
     let begins = inner.all_keyspaces().into_iter().map(begins).collect();
     let (replaced, retired) = (Vec::new(), Vec::new());
-    Ok((inner, Following { stamp, manifest, switched: 0, state, tail, begins, replaced, retired }))
+    Ok((inner, Following { stamp, manifest, switched: 0, state, tail, news: None, begins, replaced, retired }))
 }
 
-/// Reads what the writer has written since. On an error the follower has what it had before, or
-/// some more, and may try again.
+/// Reads what the writer has written since. On an error the follower has one state of the database,
+/// that of before or a newer one, and may try again.
 pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProgress> {
     inner.refuse_in_callback()?;
     // No snapshot is made in between: what it would see is no state that the database had.
     let _alone = inner.keyspace_changes.lock();
-    let mut progress = FollowerProgress::default();
     for attempt in 0..ATTEMPTS {
         if attempt > 3 {
             std::thread::sleep(PATIENCE);
@@ -97,47 +108,79 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
                 Err(error) => return Err(error),
             }
         };
-        if let Some(next) = &next {
-            let mut pairs =
-                next.state.keyspaces.iter().filter_map(|(id, now)| Some((following.state.keyspaces.get(id)?, now)));
-            if pairs.any(|(before, now)| settings::needs_folding(before, now)) {
+        let (newest, orders) = match &next {
+            Some(next) if needs_folding(&following.state, &next.state) => {
                 read_anew(inner, following)?;
                 continue;
             }
-            create_keyspaces(inner, following, &next.state)?;
-        }
-        match read_log(inner, following, next.as_ref(), &mut progress)? {
+            Some(next) => (&next.state, new_orders(inner, &following.state, &next.state)?),
+            None => (&following.state, BTreeMap::new()),
+        };
+        let mut news = following.news.take().unwrap_or_else(|| News::behind(&following.tail));
+        match read_log(inner, &mut news, newest, &orders)? {
             End::Reached => {}
             End::NotYet => {
-                following.stamp = None;
+                (following.stamp, following.news) = (None, Some(news));
                 continue;
             }
             End::Lost => {
-                let before = (following.tail.position(), following.stamp);
+                let before = (news.position(), following.stamp);
                 read_anew(inner, following)?;
                 if before == (following.tail.position(), following.stamp) {
                     // The log ends here for an open, too.
-                    return Ok(FollowerProgress { sequence: last_sequence(inner), ..progress });
+                    return Ok(FollowerProgress { sequence: last_sequence(inner), ..FollowerProgress::default() });
                 }
                 continue;
             }
         }
-        if let Some(InForce { number, state, .. }) = next {
-            match install(inner, following, state) {
-                Ok(()) => (following.manifest, following.stamp) = (number, current),
-                // What was missing is needed no more. None is another one each time.
-                Err(_) if current.is_none() || look() != current => continue,
-                Err(error) => return Err(error),
-            }
-        }
         // Otherwise the log may have writes that came behind a load, which only the manifest has.
-        if current.is_some() && look() == current {
-            release_one(inner, following);
-            note_switched(inner, following);
-            return Ok(FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress });
+        // No manifest is another one each time.
+        let is_same = || current.is_some() && look() == current;
+        if !is_same() {
+            following.news = Some(news);
+            continue;
         }
+        let prepared = match next.as_ref().map(|next| prepare(inner, following, &next.state)).transpose() {
+            Ok(prepared) => prepared.zip(next),
+            Err(error) => {
+                following.news = Some(news);
+                if is_same() {
+                    return Err(error);
+                }
+                // What was missing is needed no more.
+                continue;
+            }
+        };
+        let prepared = prepared.map(|(tables, next)| (tables, next, current, orders));
+        return Ok(take_over(inner, following, prepared, news));
     }
     Err(changed_too_fast(inner))
+}
+
+/// Makes what was read and opened visible. `prepared`: if the manifest had changed, the tables and
+/// the orders of new keyspaces by it, and its stamp.
+fn take_over(inner: &Inner, following: &mut Following, prepared: Option<Prepared>, news: News) -> FollowerProgress {
+    let is_changed = prepared.is_some();
+    if let Some((tables, InForce { number, state, .. }, stamp, orders)) = prepared {
+        create_keyspaces(inner, following, &state, orders);
+        install(inner, following, tables, state);
+        (following.manifest, following.stamp) = (number, stamp);
+    }
+    let progress = apply_news(inner, &following.state, &mut following.begins, &news);
+    following.tail = news.into_tail();
+    if is_changed {
+        inner.watchers.note_all();
+        release_replaced(inner, following);
+    }
+    release_one(inner, following);
+    note_switched(inner, following);
+    FollowerProgress { sequence: last_sequence(inner), at_end: true, ..progress }
+}
+
+/// Whether merges that were read before have another meaning by the settings of `next`.
+fn needs_folding(installed: &ManifestState, next: &ManifestState) -> bool {
+    let mut pairs = next.keyspaces.iter().filter_map(|(id, now)| Some((installed.keyspaces.get(id)?, now)));
+    pairs.any(|(before, now)| settings::needs_folding(before, now))
 }
 
 fn release_one(inner: &Inner, following: &mut Following) {
@@ -182,6 +225,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
         return Err(Error::corruption(&inner.directory, 0, what));
     }
     following.tail = tail_at(inner, log_end)?.ok_or_else(|| changed_too_fast(inner))?;
+    following.news = None;
     let floor = Position { segment: state.log_floor, offset: 0 };
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();

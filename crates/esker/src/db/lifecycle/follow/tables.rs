@@ -20,7 +20,6 @@ use crate::version::runs::Version;
 use crate::wal::segment::Position;
 use crate::wal::tail::{End, Taken};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// What a memtable that is made again may take beyond the other one at first, and how often that is
@@ -29,8 +28,8 @@ const SPARE_BYTES: usize = 64 << 10;
 const MOST_DOUBLINGS: usize = 12;
 
 /// What a keyspace becomes.
-struct Next {
-    keyspace: Arc<KeyspaceInner>,
+pub struct Next {
+    id: u64,
     version: Arc<Version>,
     /// None: the active memtable goes on.
     active: Option<(Arc<Memtable>, MemtableWriter)>,
@@ -39,49 +38,62 @@ struct Next {
     begins: VecDeque<Position>,
 }
 
-/// Step 3. Fails if the writer has removed something meanwhile, without having changed anything.
-pub fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Result<()> {
+/// Step 3: opens the tables of `next`, and changes nothing. Fails if the writer has removed
+/// something meanwhile.
+pub fn prepare(inner: &Inner, following: &Following, next: &ManifestState) -> Result<Vec<Next>> {
     let mut all = Vec::new();
     for (&id, record) in &next.keyspaces {
-        let is_same = following.state.keyspaces.get(&id).is_some_and(|known| known == record);
-        let Some(keyspace) = keyspaces::find(inner, &record.name).filter(|it| it.id == id && !is_same) else {
+        let known = following.state.keyspaces.get(&id);
+        if known == Some(record) {
             continue;
-        };
-        all.push(prepare(inner, following, keyspace, record, next.log_floor)?);
+        }
+        let keyspace = known.and_then(|known| keyspaces::find(inner, &known.name)).filter(|it| it.id == id);
+        all.push(match keyspace {
+            Some(keyspace) => prepare_known(inner, following, &keyspace, record, next.log_floor)?,
+            None => prepare_new(inner, following, id, record)?,
+        });
     }
+    Ok(all)
+}
+
+/// Has what was prepared take the place of what there is. The number of the last write stays as it
+/// is until the log was applied: readers take all up to that for complete.
+pub fn install(inner: &Inner, following: &mut Following, all: Vec<Next>, next: ManifestState) {
     let gone: Vec<u64> =
         following.state.keyspaces.keys().filter(|id| !next.keyspaces.contains_key(id)).copied().collect();
     // Those of one change at most are kept.
     following.retired.clear();
     {
         let mut writer = inner.writer.lock();
-        for Next { keyspace, version, active, immutable, begins } in all {
+        for Next { id, version, active, immutable, begins } in all {
+            let Some(Some(target)) = writer.keyspaces.get_mut(id as usize) else { continue };
+            let keyspace = Arc::clone(&target.keyspace);
             let before = keyspace.read_state.load_full();
             following.replaced.push(Arc::downgrade(&before));
-            let active = match (active, writer.keyspaces.get_mut(keyspace.id as usize)) {
-                (Some((active, memtable)), Some(Some(target))) => {
+            let active = match active {
+                Some((active, memtable)) => {
                     target.memtable = memtable;
                     active
                 }
-                _ => Arc::clone(&before.active),
+                None => Arc::clone(&before.active),
             };
             let merge_epoch = Arc::clone(&before.merge_epoch);
             keyspace.read_state.follow(active, immutable, version, merge_epoch);
             retire(inner, &mut following.retired, &before, &keyspace.read_state.load());
             keyspace.tombstone_skip_cache.clear();
-            following.begins.insert(keyspace.id, begins);
+            following.begins.insert(id, begins);
         }
         gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, &mut following.replaced, id));
-        writer.last_sequence = writer.last_sequence.max(next.last_sequence);
-        inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     }
-    inner.watchers.note_all();
     following.begins.retain(|id, _| next.keyspaces.contains_key(id));
     following.state = next;
+}
+
+/// Releases what the state before needed.
+pub fn release_replaced(inner: &Inner, following: &mut Following) {
     following.replaced.retain(|read_state| read_state.strong_count() > 0);
     forget_blobs(inner, &following.replaced);
     memory::rebalance(inner);
-    Ok(())
 }
 
 /// Keeps the memtables that `now` has no more, for one to be released after another.
@@ -93,11 +105,19 @@ fn retire(inner: &Inner, retired: &mut Vec<Arc<Memtable>>, before: &ReadState, n
     }
 }
 
+/// A keyspace that was created since.
+fn prepare_new(inner: &Inner, following: &Following, id: u64, record: &KeyspaceRecord) -> Result<Next> {
+    let known = Version::default();
+    let version = open_tables(&inner.directory, &inner.options, record, &inner.cache, &inner.blobs, Some(&known))?;
+    let begins = VecDeque::from([following.tail.position()]);
+    Ok(Next { id, version: Arc::new(version), active: None, immutable: Vec::new(), begins })
+}
+
 /// Opens the tables of a keyspace, and leaves of its memtables what is not in them.
-fn prepare(
+fn prepare_known(
     inner: &Inner,
     following: &Following,
-    keyspace: Arc<KeyspaceInner>,
+    keyspace: &KeyspaceInner,
     record: &KeyspaceRecord,
     log_floor: u64,
 ) -> Result<Next> {
@@ -112,7 +132,7 @@ fn prepare(
         let remade = if is_flushed {
             (at == 0).then(|| new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory))
         } else if memtable.first_sequence() <= record.flushed {
-            Some(remake(inner, &keyspace, memtable, begin, record.flushed, log_floor)?)
+            Some(remake(inner, keyspace, memtable, begin, record.flushed, log_floor)?)
         } else {
             None
         };
@@ -127,7 +147,7 @@ fn prepare(
             (_, None) => immutable.push(Arc::clone(memtable)),
         }
     }
-    Ok(Next { keyspace, version: Arc::new(version), active, immutable, begins })
+    Ok(Next { id: keyspace.id, version: Arc::new(version), active, immutable, begins })
 }
 
 /// What of a memtable came after `flushed`, read from the log again. Snapshots hold the other one.
