@@ -77,9 +77,9 @@ impl Follower {
     /// end of this call.
     ///
     /// # Errors
-    /// `Stalled` if the writer changes its files at each of 50 looks; `Io` and `Corruption` as for
-    /// [`Db::open_read_only`]. The follower has the state of before, or a newer one, and may try
-    /// again. `InCallback`.
+    /// `Stalled` if the writer changes its files faster than they can be read; `Io` and
+    /// `Corruption` as for [`Db::open_read_only`]. The follower has the state of before, or a newer
+    /// one, and may try again. `InCallback`.
     ///
     /// ```
     /// # use esker::{Db, Options, env::mem::MemEnv};

@@ -32,6 +32,8 @@ const MOST_BEHIND: u64 = 4;
 pub struct News {
     /// The batches of which something is in no table, in their order.
     batches: Vec<NewBatch>,
+    /// Where reading began.
+    begin: Position,
     progress: FollowerProgress,
     /// The last write, and where its batch ends.
     end: Option<(Sequence, Position)>,
@@ -51,7 +53,13 @@ struct NewBatch {
 impl News {
     /// Nothing yet.
     pub fn behind(tail: &LogTail) -> News {
-        News { batches: Vec::new(), progress: FollowerProgress::default(), end: None, tail: tail.clone() }
+        News {
+            batches: Vec::new(),
+            begin: tail.position(),
+            progress: FollowerProgress::default(),
+            end: None,
+            tail: tail.clone(),
+        }
     }
 
     /// Where reading has ended.
@@ -73,11 +81,12 @@ pub fn read_log(
     newest: &ManifestState,
     orders: &BTreeMap<u64, KeyOrder>,
 ) -> Result<End> {
-    // All of that is in tables, also where the log is kept for readers of changes.
-    if news.position().segment + MOST_BEHIND < newest.log_floor {
+    // All of that is in tables, also where the log is kept for readers of changes. It bounds too
+    // what is kept of attempts that fail.
+    if news.begin.segment + MOST_BEHIND < newest.log_floor {
         return Ok(End::Lost);
     }
-    let News { batches, progress, end, tail } = news;
+    let News { batches, progress, end, tail, .. } = news;
     tail.read(None, &mut |record, position| {
         let operations = decode(&record)?;
         refuse_impossible(inner, orders, &record, &operations)?;
@@ -117,12 +126,12 @@ pub fn apply_news(
     inner: &Inner,
     state: &ManifestState,
     begins: &mut BTreeMap<u64, VecDeque<Position>>,
-    news: &News,
+    news: &mut News,
 ) -> FollowerProgress {
-    for batch in &news.batches {
+    for batch in std::mem::take(&mut news.batches) {
         // All of it was decoded when it was read.
         let operations: Vec<_> = Operations::new(&batch.payload).map_while(std::result::Result::ok).collect();
-        apply_batch(inner, state, begins, batch, &operations);
+        apply_batch(inner, state, begins, &batch, &operations);
         operations.iter().for_each(|operation| inner.watchers.note(operation));
     }
     let mut writer = inner.writer.lock();

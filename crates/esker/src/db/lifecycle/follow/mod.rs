@@ -12,7 +12,7 @@
 //!
 //! Nothing changes before all of it is read and opened: after an error the follower has the state
 //! that it had before, or one that was read anew. What was read of the log is kept for the next
-//! attempt.
+//! attempt, unless that is what failed.
 //!
 //! A writer removes tables and releases log segments only behind an edit of the manifest. Where one
 //! is gone before it was opened, the manifest has changed again, and the steps are repeated. If the
@@ -159,14 +159,14 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
 
 /// Makes what was read and opened visible. `prepared`: if the manifest had changed, the tables and
 /// the orders of new keyspaces by it, and its stamp.
-fn take_over(inner: &Inner, following: &mut Following, prepared: Option<Prepared>, news: News) -> FollowerProgress {
+fn take_over(inner: &Inner, following: &mut Following, prepared: Option<Prepared>, mut news: News) -> FollowerProgress {
     let is_changed = prepared.is_some();
     if let Some((tables, InForce { number, state, .. }, stamp, orders)) = prepared {
         create_keyspaces(inner, following, &state, orders);
         install(inner, following, tables, state);
         (following.manifest, following.stamp) = (number, stamp);
     }
-    let progress = apply_news(inner, &following.state, &mut following.begins, &news);
+    let progress = apply_news(inner, &following.state, &mut following.begins, &mut news);
     following.tail = news.into_tail();
     if is_changed {
         inner.watchers.note_all();
